@@ -1,0 +1,144 @@
+"""What the operator and the bridge say to each other about turns.
+
+Bridge API, HTTP on port 8790 of the pod, `Authorization: Bearer <bridge token>` on all but /healthz:
+
+    GET  /healthz                    200 when a turn may start, else 503 and a sentence
+    GET  /v1/state                   BridgeState
+    POST /v1/turns                   TurnRequest -> TurnAccepted; the same turnId again answers the same and starts nothing
+    POST /v1/turns/{turnId}/abort    AbortRequest -> TurnAccepted
+    GET  /v1/journal?after=N&follow= JournalRecord per line (NDJSON); follow=1 stays open, adds records without seq
+                                     (text deltas), and sends an empty line every 10 s
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from alineod.wire.base import Message
+
+BRIDGE_PORT = 8790
+
+
+class TurnState(StrEnum):
+    RUNNING = "running"
+    CLEAN = "clean"
+    FAILED = "failed"
+    ABORTED = "aborted"
+    INTERRUPTED = "interrupted"
+
+
+class ErrorKind(StrEnum):
+    PROVIDER = "provider"
+    TRUNCATED = "truncated"
+    TIMEOUT = "timeout"
+    ABORTED = "aborted"
+    HARNESS = "harness"
+    SESSION = "session"
+    SETUP = "setup"
+    INTERRUPTED = "interrupted"
+
+
+class TurnError(Message):
+    kind: ErrorKind
+    message: str
+
+
+class Usage(Message):
+    """Tokens and money. `usd` is a decimal string; None when the harness does not know the price."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: str | None = None
+
+
+class Session(Message):
+    """Where the harness's conversation stood after a clean turn: what a restore must come back to."""
+
+    id: str
+    leaf: str
+    file: str = ""  # below the home directory
+    bytes: int = 0
+
+
+class TurnLimits(Message):
+    """Seconds; `turn_max` counts unpaused time."""
+
+    turn_max: float = 1800.0
+    prompt_inactivity: float = 180.0
+
+
+class Grant(Message):
+    """One presigned request for one object. Whoever holds it needs no key."""
+
+    method: str
+    url: str
+    headers: dict[str, str] = {}
+    key: str = ""
+    expires_at: float = 0.0  # Unix seconds
+
+
+class TurnRequest(Message):
+    """One prompt. `turn_id` is the same for every attempt at this turn and is ALINEO_TURN_ID in the sandbox."""
+
+    turn: int
+    turn_id: str
+    prompt: str
+    limits: TurnLimits = TurnLimits()
+    checkpoint: bool = False
+    grant: Grant | None = None  # to upload this turn's checkpoint
+
+
+class TurnAccepted(Message):
+    turn: int
+    turn_id: str
+    state: TurnState
+
+
+class AbortRequest(Message):
+    reason: str
+
+
+class TurnResult(Message):
+    """How a turn ended. `text` is the last assistant text, or what survived of it."""
+
+    turn: int
+    turn_id: str
+    state: TurnState
+    text: str = ""
+    error: TurnError | None = None
+    usage: Usage = Usage()
+    session: Session | None = None  # clean turns only
+    tools: list[str] = []  # names of the tools that had started, for an interrupted turn
+
+
+class JournalRecord(Message):
+    """One event of a turn. `seq` counts from 1 over the life of the pod without gaps; None for a text delta.
+
+    `event` is `turn.started` or `turn.ended` (data: TurnResult, whatever its state), or the harness's own:
+    `message`, `tool.started`, `tool.ended`, `retry`, `compaction`, `permission`, `error`, and the unsequenced
+    `text.delta` (data: {"text"}) and `text.reset` (the text so far of the running message was given up by a retry).
+    """
+
+    seq: int | None = None
+    time: float  # Unix seconds
+    turn: int
+    turn_id: str
+    event: str
+    data: dict[str, Any] = {}
+
+
+class BridgeState(Message):
+    """`boot` changes whenever the bridge process is a new one. `turn` is the latest turn this pod knows."""
+
+    agent: str
+    incarnation: int
+    boot: str
+    ready: bool
+    reason: str = ""  # CamelCase, when not ready
+    message: str = ""
+    turn: TurnAccepted | None = None
+    journal_seq: int = 0
+    gate_shut: bool = False
+    draining: bool = False
+    paused: bool = False
+    restored_turn: int | None = None
+    harness: str = ""
