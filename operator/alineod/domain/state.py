@@ -1,0 +1,319 @@
+"""The state of all runs as a fold of the ledger: one pure function from a state and an event to the next state.
+
+`Ledger` state is what decides; it holds nothing that is not in the events. The object a person sees adds what is
+observed now (pods, nodes) on top of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import Any
+
+from alineod.domain import events as ev
+from alineod.domain.events import LedgerState, Outcome, Row, Rung
+from alineod.wire.turns import Session, TurnError, TurnState, Usage
+
+KEPT_CHECKPOINTS = 8
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn as far as the ledger knows. `seq` is the last journal number recorded for it."""
+
+    number: int
+    id: str
+    prompt: str
+    incarnation: int
+    started_at: float
+    state: TurnState = TurnState.RUNNING
+    attempt: int = 1
+    text: str = ""
+    error: TurnError | None = None
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    turn: int
+    incarnation: int
+    snapshot_ref: str
+    sha256: str
+    bytes: int
+    time: float
+    remote_ref: str | None = None
+    upload_error: str | None = None
+    session: Session | None = None
+
+
+@dataclass(frozen=True)
+class Handle:
+    """`pending` until settled. A new turn makes it pending again."""
+
+    settled: bool = False
+    outcome: Outcome | None = None
+    turn: int | None = None
+    result: str = ""
+    error: str = ""
+    error_kind: str = ""
+
+
+@dataclass(frozen=True)
+class Interruption:
+    turn: int
+    reason: str
+    message: str
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Restored:
+    rung: Rung
+    incarnation: int
+    reason: str
+    time: float
+    checkpoint_turn: int | None = None
+
+
+@dataclass(frozen=True)
+class Pod:
+    """The pod the ledger holds for the agent: whoever is not it has no say."""
+
+    name: str
+    uid: str
+    incarnation: int
+    rung: Rung | None
+
+
+@dataclass(frozen=True)
+class InboxMessage:
+    id: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class AgentState:
+    key: str
+    run: str
+    uid: str
+    alias: str
+    parent: str | None
+    spec: Mapping[str, Any]
+    spawned_at: float
+    state: LedgerState = LedgerState.SPAWNING
+    reason: str = "Spawned"
+    message: str = ""
+    pod: Pod | None = None
+    incarnation: int = 0
+    turn: Turn | None = None
+    journal_seq: int = 0  # the last journal number recorded, of the current incarnation
+    last_clean_turn: int | None = None
+    checkpoints: tuple[Checkpoint, ...] = ()  # newest last
+    restored: Restored | None = None
+    interruption: Interruption | None = None
+    inbox: tuple[InboxMessage, ...] = ()
+    handle: Handle = field(default_factory=Handle)
+    wait_resolved: ev.WaitResolved | None = None
+    outcome: Outcome | None = None
+    usage: Usage = field(default_factory=Usage)
+    released: bool = False
+    failures: int = 0  # consecutive
+
+    @property
+    def ended(self) -> bool:
+        """No sandbox is kept or made for it any more."""
+        return self.state in (LedgerState.ABORTED, LedgerState.LOST) or self.outcome is Outcome.BUDGET_EXCEEDED
+
+    @property
+    def turn_running(self) -> bool:
+        return self.turn is not None and self.turn.state is TurnState.RUNNING
+
+
+@dataclass(frozen=True)
+class RunState:
+    key: str
+    uid: str
+    cluster_uid: str
+    instance: str
+    started_at: float
+    deleted: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """All runs and agents by key. `seq` is the last event folded."""
+
+    runs: Mapping[str, RunState] = field(default_factory=dict)
+    agents: Mapping[str, AgentState] = field(default_factory=dict)
+    seq: int = 0
+
+
+def fold(state: State, rows: Iterable[Row]) -> State:
+    """Apply events in order. The given state is not changed."""
+    runs, agents, seq = dict(state.runs), dict(state.agents), state.seq
+    for row in rows:
+        _apply_row(row, runs, agents)
+        seq = row.seq
+    return State(runs, agents, seq)
+
+
+def _apply_row(row: Row, runs: dict[str, RunState], agents: dict[str, AgentState]) -> None:
+    match row.body:
+        case ev.RunStarted() as body:
+            runs[row.run] = RunState(row.run, body.uid, body.cluster_uid, body.instance, row.time)
+        case ev.RunDeleted():
+            if row.run in runs:
+                runs[row.run] = replace(runs[row.run], deleted=True)
+        case ev.AgentSpawned() as body if row.agent is not None:
+            agents[row.agent] = AgentState(
+                key=row.agent, run=row.run, uid=body.uid, alias=body.alias, parent=body.parent, spec=body.spec,
+                spawned_at=row.time,
+            )  # fmt: skip
+        case _ if row.agent is not None and row.agent in agents:
+            agents[row.agent] = _step(row.body, agents[row.agent], row.time)
+
+
+def add_usage(one: Usage, other: Usage) -> Usage:
+    """The sum; the money is unknown as soon as one part of it is."""
+    from decimal import Decimal
+
+    usd = None if other.usd is None else str(Decimal(one.usd or "0") + Decimal(other.usd))
+    return Usage(
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        usd=usd,
+    )
+
+
+@singledispatch
+def _step(body: Any, agent: AgentState, time: float) -> AgentState:
+    """Events that change nothing an agent decides by."""
+    return agent
+
+
+@_step.register
+def _(body: ev.AgentProvisioned, agent: AgentState, time: float) -> AgentState:
+    return replace(
+        agent,
+        pod=Pod(body.pod, body.uid, body.incarnation, body.rung),
+        incarnation=body.incarnation,
+        journal_seq=agent.journal_seq if body.incarnation == agent.incarnation else 0,
+        released=False,
+    )
+
+
+@_step.register
+def _(body: ev.AgentStateChanged, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, state=body.state, reason=body.reason, message=body.message)
+
+
+@_step.register
+def _(body: ev.AgentTurnStarted, agent: AgentState, time: float) -> AgentState:
+    turn = Turn(body.turn, body.turn_id, body.prompt, body.incarnation, time, attempt=body.attempt)
+    return replace(agent, turn=turn, state=LedgerState.RUNNING, reason="TurnStarted", message="", handle=Handle())
+
+
+def _end_turn(agent: AgentState, number: int, time: float, **change: Any) -> Turn | None:
+    if agent.turn is None or agent.turn.number != number:
+        return agent.turn
+    return replace(agent.turn, ended_at=time, **change)
+
+
+@_step.register
+def _(body: ev.AgentTurnEnded, agent: AgentState, time: float) -> AgentState:
+    return replace(
+        agent,
+        turn=_end_turn(agent, body.turn, time, state=TurnState.CLEAN, text=body.text),
+        last_clean_turn=body.turn,
+        interruption=None,
+        failures=0,
+        usage=add_usage(agent.usage, body.usage),
+    )
+
+
+@_step.register
+def _(body: ev.AgentTurnFailed, agent: AgentState, time: float) -> AgentState:
+    state = TurnState.ABORTED if body.error.kind == "aborted" else TurnState.FAILED
+    return replace(
+        agent,
+        turn=_end_turn(agent, body.turn, time, state=state, text=body.text, error=body.error),
+        failures=agent.failures + 1,
+        usage=add_usage(agent.usage, body.usage),
+    )
+
+
+@_step.register
+def _(body: ev.AgentTurnInterrupted, agent: AgentState, time: float) -> AgentState:
+    return replace(
+        agent,
+        turn=_end_turn(agent, body.turn, time, state=TurnState.INTERRUPTED, text=body.text),
+        interruption=Interruption(body.turn, body.reason, body.message, tuple(body.tools)),
+        usage=add_usage(agent.usage, body.usage),
+    )
+
+
+@_step.register
+def _(body: ev.AgentCheckpointed, agent: AgentState, time: float) -> AgentState:
+    new = Checkpoint(
+        body.turn, body.incarnation, body.snapshot_ref, body.sha256, body.bytes, time,
+        body.remote_ref, body.upload_error, body.session,
+    )  # fmt: skip
+    others = tuple(c for c in agent.checkpoints if (c.turn, c.incarnation) != (new.turn, new.incarnation))
+    ordered = sorted((*others, new), key=lambda c: (c.turn, c.incarnation))
+    return replace(agent, checkpoints=tuple(ordered[-KEPT_CHECKPOINTS:]))
+
+
+@_step.register
+def _(body: ev.AgentCheckpointUploaded, agent: AgentState, time: float) -> AgentState:
+    uploaded = tuple(
+        replace(c, remote_ref=body.remote_ref, upload_error=None)
+        if (c.turn, c.incarnation) == (body.turn, body.incarnation) else c
+        for c in agent.checkpoints
+    )  # fmt: skip
+    return replace(agent, checkpoints=uploaded)
+
+
+@_step.register
+def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
+    restored = Restored(body.rung, body.incarnation, body.reason, time, body.checkpoint_turn)
+    return replace(agent, restored=restored)
+
+
+@_step.register
+def _(body: ev.AgentEnded, agent: AgentState, time: float) -> AgentState:
+    state = {Outcome.ABORTED: LedgerState.ABORTED, Outcome.LOST: LedgerState.LOST}.get(body.outcome, LedgerState.FAILED)
+    return replace(agent, state=state, reason=body.reason, message=body.message, outcome=body.outcome)
+
+
+@_step.register
+def _(body: ev.AgentReleased, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, released=True, pod=None, reason=body.reason, message=body.message)
+
+
+@_step.register
+def _(body: ev.HandleSettled, agent: AgentState, time: float) -> AgentState:
+    handle = Handle(True, body.outcome, body.turn, body.result, body.error, body.error_kind or "")
+    return replace(agent, handle=handle, outcome=body.outcome)
+
+
+@_step.register
+def _(body: ev.WaitResolved, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, wait_resolved=body)
+
+
+@_step.register
+def _(body: ev.InboxQueued, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, inbox=(*agent.inbox, InboxMessage(body.id, body.kind, body.text)))
+
+
+@_step.register(ev.InboxDelivered)
+@_step.register(ev.InboxDropped)
+def _(body: ev.InboxDelivered | ev.InboxDropped, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, inbox=tuple(m for m in agent.inbox if m.id not in body.ids))
+
+
+@_step.register
+def _(body: ev.HarnessEvent, agent: AgentState, time: float) -> AgentState:
+    if body.incarnation != agent.incarnation:
+        return agent
+    return replace(agent, journal_seq=max(agent.journal_seq, body.seq))
