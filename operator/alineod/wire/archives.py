@@ -105,7 +105,7 @@ class StartOrder(Message):
 class Tried(Message):
     """An archive that did not serve, and why."""
 
-    turn: int | None
+    turn: int | None  # None: a fork
     where: str  # local or remote
     error: str
 

@@ -118,12 +118,12 @@ class JournalRecord(Message):
     `text.delta` (data: {"text"}) and `text.reset` (the text so far of the running message was given up by a retry).
     """
 
-    seq: int | None = None
     time: float  # Unix seconds
     turn: int
     turn_id: str
     event: str
     data: dict[str, Any] = {}
+    seq: int | None = None
 
 
 class BridgeState(Message):
