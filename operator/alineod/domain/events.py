@@ -1,4 +1,4 @@
-"""The events of the ledger. They are never changed or deleted; a new meaning is a new event; old ones are read for ever.
+"""The events of the ledger: never changed, never deleted; a new meaning is a new event; old ones are read for ever.
 
 A body says what happened; the entry around it says to which run and agent, and under which identity. The identity is
 derived from what happened (object UID, incarnation, turn), never random, so that an append which is tried again is
@@ -48,23 +48,23 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     """Base of the payloads."""
 
 
-class RunStarted(Body, tag="run.started"):
+class RunStarted(Body, tag="run.started", frozen=True):
     uid: str
     cluster_uid: str
     instance: str
 
 
-class RunDeleted(Body, tag="run.deleted"):
+class RunDeleted(Body, tag="run.deleted", frozen=True):
     uid: str
     reason: str
     deletion_policy: str = "Retain"
 
 
-class RunQuiescent(Body, tag="run.quiescent"):
+class RunQuiescent(Body, tag="run.quiescent", frozen=True):
     pass
 
 
-class AgentSpawned(Body, tag="agent.spawned"):
+class AgentSpawned(Body, tag="agent.spawned", frozen=True):
     """`agent` was accepted into its run. `spec` is its effective spec as JSON, enough to spawn it again."""
 
     uid: str
@@ -73,7 +73,7 @@ class AgentSpawned(Body, tag="agent.spawned"):
     spec: dict[str, Any] = {}
 
 
-class AgentProvisioned(Body, tag="agent.provisioned"):
+class AgentProvisioned(Body, tag="agent.provisioned", frozen=True):
     """A pod was made for the agent; nothing builds on a pod before this stands in the ledger."""
 
     pod: str
@@ -82,13 +82,13 @@ class AgentProvisioned(Body, tag="agent.provisioned"):
     rung: Rung | None = None  # None: the first pod
 
 
-class AgentStateChanged(Body, tag="agent.state_changed"):
+class AgentStateChanged(Body, tag="agent.state_changed", frozen=True):
     state: LedgerState
     reason: str
     message: str = ""
 
 
-class AgentTurnStarted(Body, tag="agent.turn_started"):
+class AgentTurnStarted(Body, tag="agent.turn_started", frozen=True):
     """The prompt is about to be handed to the sandbox. From here on the turn may have happened."""
 
     turn: int
@@ -98,7 +98,7 @@ class AgentTurnStarted(Body, tag="agent.turn_started"):
     attempt: int = 1
 
 
-class AgentTurnEnded(Body, tag="agent.turn_ended"):
+class AgentTurnEnded(Body, tag="agent.turn_ended", frozen=True):
     turn: int
     turn_id: str
     text: str
@@ -106,7 +106,7 @@ class AgentTurnEnded(Body, tag="agent.turn_ended"):
     session: Session | None = None
 
 
-class AgentTurnFailed(Body, tag="agent.turn_failed"):
+class AgentTurnFailed(Body, tag="agent.turn_failed", frozen=True):
     turn: int
     turn_id: str
     error: TurnError
@@ -114,7 +114,7 @@ class AgentTurnFailed(Body, tag="agent.turn_failed"):
     usage: Usage = Usage()
 
 
-class AgentTurnInterrupted(Body, tag="agent.turn_interrupted"):
+class AgentTurnInterrupted(Body, tag="agent.turn_interrupted", frozen=True):
     """The turn was cut off. `text` is what survived of it, `tools` those that had started."""
 
     turn: int
@@ -126,7 +126,7 @@ class AgentTurnInterrupted(Body, tag="agent.turn_interrupted"):
     usage: Usage = Usage()
 
 
-class AgentCheckpointed(Body, tag="agent.checkpointed"):
+class AgentCheckpointed(Body, tag="agent.checkpointed", frozen=True):
     """`remote_ref` is the object's key once the operator saw it in the bucket; else `upload_error` says why not."""
 
     turn: int
@@ -139,13 +139,13 @@ class AgentCheckpointed(Body, tag="agent.checkpointed"):
     session: Session | None = None
 
 
-class AgentCheckpointUploaded(Body, tag="agent.checkpoint_uploaded"):
+class AgentCheckpointUploaded(Body, tag="agent.checkpoint_uploaded", frozen=True):
     turn: int
     incarnation: int
     remote_ref: str
 
 
-class AgentRestored(Body, tag="agent.restored"):
+class AgentRestored(Body, tag="agent.restored", frozen=True):
     """The rung that held. `checkpoint_turn` None: it came back blank."""
 
     rung: Rung
@@ -156,18 +156,18 @@ class AgentRestored(Body, tag="agent.restored"):
     tried: list[Tried] = []
 
 
-class AgentSteered(Body, tag="agent.steered"):
+class AgentSteered(Body, tag="agent.steered", frozen=True):
     turn: int
     text: str
 
 
-class AgentSupervisionNeeded(Body, tag="agent.supervision_needed"):
+class AgentSupervisionNeeded(Body, tag="agent.supervision_needed", frozen=True):
     turn: int
     reason: str
     message: str
 
 
-class AgentEnded(Body, tag="agent.ended"):
+class AgentEnded(Body, tag="agent.ended", frozen=True):
     """The agent reached an end: no sandbox is kept for it."""
 
     outcome: Outcome
@@ -175,14 +175,14 @@ class AgentEnded(Body, tag="agent.ended"):
     message: str = ""
 
 
-class AgentReleased(Body, tag="agent.released"):
+class AgentReleased(Body, tag="agent.released", frozen=True):
     """A finished agent's sandbox is gone for good; its outcome stays."""
 
     reason: str
     message: str = ""
 
 
-class HandleSettled(Body, tag="handle.settled"):
+class HandleSettled(Body, tag="handle.settled", frozen=True):
     """What waits on the agent may go on. `result` is the last assistant text of `turn`."""
 
     outcome: Outcome
@@ -192,12 +192,12 @@ class HandleSettled(Body, tag="handle.settled"):
     error: str = ""
 
 
-class BudgetDenied(Body, tag="budget.denied"):
+class BudgetDenied(Body, tag="budget.denied", frozen=True):
     budget: str
     message: str
 
 
-class WaitResolved(Body, tag="wait.resolved"):
+class WaitResolved(Body, tag="wait.resolved", frozen=True):
     """The agent's wait is over. `outcomes` holds the settled ones by short name, `pending` the others."""
 
     mode: str
@@ -206,17 +206,17 @@ class WaitResolved(Body, tag="wait.resolved"):
     pending: list[str] = []
 
 
-class WaitBlocked(Body, tag="wait.blocked"):
+class WaitBlocked(Body, tag="wait.blocked", frozen=True):
     on: str
     message: str
 
 
-class NotifyRegistered(Body, tag="notify.registered"):
+class NotifyRegistered(Body, tag="notify.registered", frozen=True):
     on: str
     wake: bool = False
 
 
-class InboxQueued(Body, tag="inbox.queued"):
+class InboxQueued(Body, tag="inbox.queued", frozen=True):
     """A message waits for the agent. `kind`: `prompt` (becomes a turn of its own) or `notice`."""
 
     id: str
@@ -225,17 +225,17 @@ class InboxQueued(Body, tag="inbox.queued"):
     sender: str = ""
 
 
-class InboxDelivered(Body, tag="inbox.delivered"):
+class InboxDelivered(Body, tag="inbox.delivered", frozen=True):
     ids: list[str]
     turn: int
 
 
-class InboxDropped(Body, tag="inbox.dropped"):
+class InboxDropped(Body, tag="inbox.dropped", frozen=True):
     ids: list[str]
     reason: str
 
 
-class HarnessEvent(Body, tag="harness.event"):
+class HarnessEvent(Body, tag="harness.event", frozen=True):
     """An event of the harness, forwarded from the journal. `seq` is the journal's, per incarnation."""
 
     type: str

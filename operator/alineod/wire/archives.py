@@ -5,7 +5,7 @@ Checkpointer API, HTTP on port 8791 of the pod, `Authorization: Bearer <bridge t
     GET  /healthz                200
     POST /v1/cut                 CutRequest -> CutResult once the archive is on the local disk and was read back;
                                  the bridge keeps its turn gate shut while it waits; the upload goes on afterwards
-    POST /v1/forks               ForkRequest -> ForkResult once the archive is cut (and uploaded, where a grant is given)
+    POST /v1/forks               ForkRequest -> ForkResult once the archive is cut (and uploaded, if there is a grant)
     GET  /v1/forks/{forkId}      the archive's bytes, for `Bearer <read token>` of that fork
 
 Operator API for sandboxes, HTTP, `Authorization: Bearer <projected token, audience alineod>`; the token's pod UID
@@ -25,7 +25,7 @@ CHECKPOINTER_PORT = 8791
 AUDIENCE = "alineod"
 
 
-class CutRequest(Message):
+class CutRequest(Message, frozen=True):
     """Asks for the checkpoint of a turn that ended cleanly."""
 
     turn: int
@@ -34,13 +34,13 @@ class CutRequest(Message):
     grant: Grant | None = None
 
 
-class CutResult(Message):
+class CutResult(Message, frozen=True):
     turn: int
     sha256: str
     bytes: int
 
 
-class CheckpointReport(Message):
+class CheckpointReport(Message, frozen=True):
     """The sidecar's word on one checkpoint; sent after the upload, or after it failed, until the operator took it."""
 
     turn: int
@@ -54,14 +54,14 @@ class CheckpointReport(Message):
     upload_error: str = ""
 
 
-class Recorded(Message):
+class Recorded(Message, frozen=True):
     """`done`: the report stands in the ledger; the sidecar may forget it."""
 
     done: bool
     message: str = ""
 
 
-class GrantRequest(Message):
+class GrantRequest(Message, frozen=True):
     turn: int
     incarnation: int
 
@@ -71,7 +71,7 @@ class SourceKind(StrEnum):
     FORK = "fork"
 
 
-class Source(Message):
+class Source(Message, frozen=True):
     """One archive a pod may start from. Tried in the order given; the digest decides whether it counts."""
 
     kind: SourceKind
@@ -83,18 +83,18 @@ class Source(Message):
     session: Session | None = None
 
 
-class InputFile(Message):
+class InputFile(Message, frozen=True):
     """One file the operator writes for the agent. `path` is absolute: /inputs/<agent>.txt or /inputs.json."""
 
     path: str
     text: str
 
 
-class StartRequest(Message):
+class StartRequest(Message, frozen=True):
     incarnation: int
 
 
-class StartOrder(Message):
+class StartOrder(Message, frozen=True):
     """How a pod starts: from which archive, with which inputs, and the token its bridge is to ask for."""
 
     bridge_token: str
@@ -102,7 +102,7 @@ class StartOrder(Message):
     inputs: list[InputFile] = []
 
 
-class Tried(Message):
+class Tried(Message, frozen=True):
     """An archive that did not serve, and why."""
 
     turn: int | None  # None: a fork
@@ -110,7 +110,7 @@ class Tried(Message):
     error: str
 
 
-class RestoreReport(Message):
+class RestoreReport(Message, frozen=True):
     """What the restore container did; its termination message (at most 4096 bytes), read from the pod's status.
 
     `start` is `fresh`, `fork`, `checkpoint`, `blank` (checkpoints exist, every one was read and found bad) or `kept`
@@ -125,7 +125,7 @@ class RestoreReport(Message):
     tried: list[Tried] = []
 
 
-class ForkRequest(Message):
+class ForkRequest(Message, frozen=True):
     """Asks for a copy of the files as they are now. `exclude` are paths below home that stay behind."""
 
     fork_id: str
@@ -134,7 +134,7 @@ class ForkRequest(Message):
     grant: Grant | None = None
 
 
-class ForkResult(Message):
+class ForkResult(Message, frozen=True):
     fork_id: str
     sha256: str
     bytes: int

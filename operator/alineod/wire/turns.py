@@ -4,7 +4,7 @@ Bridge API, HTTP on port 8790 of the pod, `Authorization: Bearer <bridge token>`
 
     GET  /healthz                    200 when a turn may start, else 503 and a sentence
     GET  /v1/state                   BridgeState
-    POST /v1/turns                   TurnRequest -> TurnAccepted; the same turnId again answers the same and starts nothing
+    POST /v1/turns                   TurnRequest -> TurnAccepted; the same turnId again answers the same, starts nothing
     POST /v1/turns/{turnId}/abort    AbortRequest -> TurnAccepted
     GET  /v1/journal?after=N&follow= JournalRecord per line (NDJSON); follow=1 stays open, adds records without seq
                                      (text deltas), and sends an empty line every 10 s
@@ -37,12 +37,12 @@ class ErrorKind(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-class TurnError(Message):
+class TurnError(Message, frozen=True):
     kind: ErrorKind
     message: str
 
 
-class Usage(Message):
+class Usage(Message, frozen=True):
     """Tokens and money. `usd` is a decimal string; None when the harness does not know the price."""
 
     input_tokens: int = 0
@@ -50,7 +50,7 @@ class Usage(Message):
     usd: str | None = None
 
 
-class Session(Message):
+class Session(Message, frozen=True):
     """Where the harness's conversation stood after a clean turn: what a restore must come back to."""
 
     id: str
@@ -59,14 +59,14 @@ class Session(Message):
     bytes: int = 0
 
 
-class TurnLimits(Message):
+class TurnLimits(Message, frozen=True):
     """Seconds; `turn_max` counts unpaused time."""
 
     turn_max: float = 1800.0
     prompt_inactivity: float = 180.0
 
 
-class Grant(Message):
+class Grant(Message, frozen=True):
     """One presigned request for one object. Whoever holds it needs no key."""
 
     method: str
@@ -76,7 +76,7 @@ class Grant(Message):
     expires_at: float = 0.0  # Unix seconds
 
 
-class TurnRequest(Message):
+class TurnRequest(Message, frozen=True):
     """One prompt. `turn_id` is the same for every attempt at this turn and is ALINEO_TURN_ID in the sandbox."""
 
     turn: int
@@ -87,17 +87,17 @@ class TurnRequest(Message):
     grant: Grant | None = None  # to upload this turn's checkpoint
 
 
-class TurnAccepted(Message):
+class TurnAccepted(Message, frozen=True):
     turn: int
     turn_id: str
     state: TurnState
 
 
-class AbortRequest(Message):
+class AbortRequest(Message, frozen=True):
     reason: str
 
 
-class TurnResult(Message):
+class TurnResult(Message, frozen=True):
     """How a turn ended. `text` is the last assistant text, or what survived of it."""
 
     turn: int
@@ -110,7 +110,7 @@ class TurnResult(Message):
     tools: list[str] = []  # names of the tools that had started, for an interrupted turn
 
 
-class JournalRecord(Message):
+class JournalRecord(Message, frozen=True):
     """One event of a turn. `seq` counts from 1 over the life of the pod without gaps; None for a text delta.
 
     `event` is `turn.started` or `turn.ended` (data: TurnResult, whatever its state), or the harness's own:
@@ -126,7 +126,7 @@ class JournalRecord(Message):
     seq: int | None = None
 
 
-class BridgeState(Message):
+class BridgeState(Message, frozen=True):
     """`boot` changes whenever the bridge process is a new one. `turn` is the latest turn this pod knows."""
 
     agent: str
