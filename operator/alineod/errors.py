@@ -43,9 +43,13 @@ class Denied(Refused):
 
 
 class Unavailable(AlineoError):
-    """Something outside does not answer, or not yet."""
+    """Something outside does not answer, or not yet; `retry_after` is its own wish in seconds, where it named one."""
 
     retryable: ClassVar[bool] = True
+
+    def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(reason, message)
+        self.retry_after = retry_after
 
 
 class Damaged(AlineoError):

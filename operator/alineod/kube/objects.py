@@ -1,0 +1,95 @@
+"""What an API object is at the door: a raw mapping, and the few facts of its metadata that every adapter needs.
+
+Knows which resources this program touches. It must not know what a spec means: models are parsed by who reads them.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+# An object exactly as the API server gave it. It is parsed into a model by the first who needs its meaning.
+Json = dict[str, Any]
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "alineod"
+STATUS_MANAGER = "alineod-status"
+AGENT_LABEL = "alineo.dev/agent"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Resource:
+    """One resource of the API: what its path and its body call it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """As `apiVersion` spells it: `v1`, `alineo.dev/v1alpha1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+SWARMS = Resource("alineo.dev", "v1alpha1", "swarms", "Swarm")
+AGENTS = Resource("alineo.dev", "v1alpha1", "agents", "Agent")
+PODS = Resource("", "v1", "pods", "Pod")
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+
+
+class Ref(NamedTuple):
+    """Which object, whatever its incarnation: the key of the store and of the work queue.
+
+    `namespace` is empty for what belongs to the cluster.
+    """
+
+    resource: Resource
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.resource.plural}/{self.namespace}/{self.name}"
+
+
+def read_ref(resource: Resource, obj: Json) -> Ref:
+    """The key of an object."""
+    metadata = obj["metadata"]
+    return Ref(resource, metadata.get("namespace") or "", metadata["name"])
+
+
+def read_uid(obj: Json) -> str:
+    """Which incarnation of the name; empty before the server gave one."""
+    return str(obj["metadata"].get("uid") or "")
+
+
+def read_version(obj: Json) -> int:
+    """The resource version as the number it is since Kubernetes declared it comparable; 0 where it is not one."""
+    text = str(obj["metadata"].get("resourceVersion") or "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def read_label(obj: Json, label: str) -> str:
+    """The value of a label; empty when it has none."""
+    return str((obj["metadata"].get("labels") or {}).get(label) or "")
+
+
+def read_owner_uids(obj: Json) -> tuple[str, ...]:
+    """The UIDs of everything that owns the object."""
+    return tuple(str(owner["uid"]) for owner in obj["metadata"].get("ownerReferences") or ())
+
+
+def is_leaving(obj: Json) -> bool:
+    """Whether the object was deleted and is only kept until someone confirms."""
+    return bool(obj["metadata"].get("deletionTimestamp"))
