@@ -6,6 +6,7 @@
     │   ├── NotFound
     │   └── Denied       who asks may not
     ├── Unavailable      something outside does not answer; a retry can help
+    │   └── Fenced       another process leads; this one must end, the retry is the other's to answer
     └── Damaged          stored bytes are not what was written; nothing of them is used
 
 `reason` is a CamelCase word from a closed set and `message` a sentence with names, numbers and what to do:
@@ -50,6 +51,10 @@ class Unavailable(AlineoError):
     def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(reason, message)
         self.retry_after = retry_after
+
+
+class Fenced(Unavailable):
+    """Another process leads. Whoever gets this writes nothing more."""
 
 
 class Damaged(AlineoError):

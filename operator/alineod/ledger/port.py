@@ -1,0 +1,117 @@
+"""What the rest of the program may ask of the ledger. Knows nothing of SQLite, Litestream or threads.
+
+An event is *acknowledged* once it cannot be lost any more: after the commit when there is no bucket, after the
+replica confirmed it when there is one. Only acknowledged events are folded, read and told to listeners.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from alineod.domain.events import Entry, Row
+from alineod.domain.state import State
+
+Listener = Callable[[Sequence[Row]], None]
+Unsubscribe = Callable[[], None]
+
+READ_LIMIT = 1000
+
+
+@dataclass(frozen=True)
+class Replication:
+    """How far the replica is behind. Times are monotonic seconds of the ledger's clock."""
+
+    configured: bool
+    committed_seq: int
+    acknowledged_seq: int
+    failing_since: float | None = None  # when the confirmation that is being tried failed first
+    error: str = ""
+
+
+class Ledger(Protocol):
+    """The append-only log of one instance, and the state it folds to."""
+
+    @property
+    def state(self) -> State:
+        """The fold of all acknowledged events; a new value after every append."""
+        ...
+
+    @property
+    def acknowledged_seq(self) -> int: ...
+
+    @property
+    def epoch(self) -> int:
+        """The term this ledger was opened under; at least the one that was asked for."""
+        ...
+
+    @property
+    def secret(self) -> bytes:
+        """32 bytes made by chance together with the ledger and kept in it."""
+        ...
+
+    @property
+    def replication(self) -> Replication: ...
+
+    async def append(self, entries: Sequence[Entry]) -> list[Row]:
+        """Append all of `entries` or none, and return their rows once they are acknowledged.
+
+        An entry whose id stands already is not written again: its standing row is returned in its place.
+
+        Raises:
+            Refused: `RecordTooLarge` or `InvalidRecord`; nothing was written.
+            Conflict: `IdTaken`, an id stands for another event, run or agent; nothing was written.
+            Fenced: another process leads; this one must end.
+            Unavailable: not acknowledged (yet). The events may stand or not: append them again under the same ids.
+        """
+        ...
+
+    def subscribe(self, listener: Listener) -> Unsubscribe:
+        """Call `listener` on the loop with every batch of newly acknowledged rows, in order, after the fold."""
+        ...
+
+    async def read(
+        self, *, run: str | None = None, agent: str | None = None, after: int = 0, limit: int = READ_LIMIT
+    ) -> list[Row]:
+        """The first `limit` acknowledged rows with a seq above `after`, of one run or agent if named."""
+        ...
+
+    async def close(self) -> None:
+        """Stop taking events. What is not acknowledged by then fails with Unavailable."""
+        ...
+
+
+class Acknowledger(Protocol):
+    """Says when committed rows cannot be lost any more. Called by the writer's thread only, except `stop`."""
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is a replica at all."""
+        ...
+
+    def confirm(self, report: Callable[[str], None]) -> None:
+        """Return once every row committed before the call is safe; block and try again until then.
+
+        Args:
+            report: told why, in a sentence, each time a try fails.
+
+        Raises:
+            Fenced: another process leads.
+            Unavailable: `stop` was called.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Make a running and every later `confirm` give up soon. Called from another thread."""
+        ...
+
+
+class ReplicaIndex(Protocol):
+    """Which terms have a replica in the bucket."""
+
+    async def epochs(self) -> Sequence[int]:
+        """In any order; empty only when the bucket answered that there is none.
+
+        Raises:
+            Unavailable: the bucket cannot be reached or refuses; the message says why.
+        """
+        ...
