@@ -13,6 +13,7 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "alineod"
 STATUS_MANAGER = "alineod-status"
 AGENT_LABEL = "alineo.dev/agent"
+SWARM_LABEL = "alineo.dev/swarm"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -83,6 +84,11 @@ def read_version(obj: Json) -> int:
 def read_label(obj: Json, label: str) -> str:
     """The value of a label; empty when it has none."""
     return str((obj["metadata"].get("labels") or {}).get(label) or "")
+
+
+def read_swarm(obj: Json) -> str:
+    """The swarm an object belongs to, by its label or by its `spec.swarm`; empty when it has none."""
+    return read_label(obj, SWARM_LABEL) or str((obj.get("spec") or {}).get("swarm") or "")
 
 
 def read_owner_uids(obj: Json) -> tuple[str, ...]:

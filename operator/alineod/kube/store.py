@@ -6,12 +6,22 @@ version stays, and an incarnation seen deleted never returns. It must not know w
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterator
+from typing import NamedTuple
 
-from alineod.kube.objects import AGENT_LABEL, Json, Ref, Resource, read_label, read_owner_uids, read_ref
+from alineod.kube.objects import AGENT_LABEL, Json, Ref, Resource, read_label, read_owner_uids, read_ref, read_swarm
 from alineod.kube.objects import read_uid as uid_of
 from alineod.kube.objects import read_version as version_of
 
-Listener = Callable[[Ref], None]
+
+class Change(NamedTuple):
+    """What happened to one object: `before` is None when it appeared, `after` when it went."""
+
+    ref: Ref
+    before: Json | None
+    after: Json | None
+
+
+Listener = Callable[[Change], None]
 
 # Enough for every pod of a large cluster to go at once; about 100 bytes each.
 REMEMBERED_DEATHS = 50_000
@@ -29,7 +39,7 @@ class Store:
         self._remembered_deaths = remembered_deaths
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener` with the key of every object that changes, appears or goes."""
+        """Call `listener` with every object that changes, appears or goes."""
         self._listeners.append(listener)
 
     def put(self, resource: Resource, obj: Json) -> bool:
@@ -48,7 +58,7 @@ class Store:
             self._bury(uid_of(known))
         self._unlink(ref)
         self._link(ref, _without_managed_fields(obj))
-        self._tell(ref)
+        self._tell(Change(ref, known, self._objects[ref]))
         return True
 
     def discard(self, resource: Resource, obj: Json) -> bool:
@@ -66,7 +76,7 @@ class Store:
         if known is None or uid_of(known) != uid:
             return False
         self._unlink(ref)
-        self._tell(ref)
+        self._tell(Change(ref, known, None))
         return True
 
     def get(self, ref: Ref) -> Json | None:
@@ -81,6 +91,10 @@ class Store:
     def find_by_agent(self, resource: Resource, namespace: str, agent: str) -> tuple[Json, ...]:
         """Objects whose label `alineo.dev/agent` names this agent."""
         return self._indexed(("agent", resource, namespace, agent))
+
+    def find_by_swarm(self, resource: Resource, namespace: str, swarm: str) -> tuple[Json, ...]:
+        """Objects of this swarm, by their label or, when a person applied them alone, by their spec."""
+        return self._indexed(("swarm", resource, namespace, swarm))
 
     def find_by_owner(self, resource: Resource, owner_uid: str) -> tuple[Json, ...]:
         """Objects owned by this incarnation."""
@@ -122,9 +136,9 @@ class Store:
         while len(self._deaths) > self._remembered_deaths:
             self._deaths.popitem(last=False)
 
-    def _tell(self, ref: Ref) -> None:
+    def _tell(self, change: Change) -> None:
         for listener in self._listeners:
-            listener(ref)
+            listener(change)
 
 
 def _is_newer(obj: Json, known: Json) -> bool:
@@ -153,5 +167,8 @@ def _indexes(ref: Ref, obj: Json) -> Iterator[Hashable]:
     agent = read_label(obj, AGENT_LABEL)
     if agent:
         yield ("agent", ref.resource, ref.namespace, agent)
+    swarm = read_swarm(obj)
+    if swarm:
+        yield ("swarm", ref.resource, ref.namespace, swarm)
     for uid in set(read_owner_uids(obj)):
         yield ("owner", ref.resource, uid)
