@@ -49,9 +49,13 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
 
 class RunStarted(Body, tag="run.started", frozen=True):
+    """A run begins; or, with `adopted`, the same run goes on under an object with another UID."""
+
     uid: str
     cluster_uid: str
     instance: str
+    deletion_policy: str = "Retain"
+    adopted: bool = False
 
 
 class RunDeleted(Body, tag="run.deleted", frozen=True):
@@ -65,12 +69,16 @@ class RunQuiescent(Body, tag="run.quiescent", frozen=True):
 
 
 class AgentSpawned(Body, tag="agent.spawned", frozen=True):
-    """`agent` was accepted into its run. `spec` is its effective spec as JSON, enough to spawn it again."""
+    """The agent was accepted into its run. `spec` is its effective spec as JSON, enough to spawn it again.
+
+    `adopted`: the same agent under an object with another UID; nothing of its history is reset.
+    """
 
     uid: str
     alias: str
     parent: str | None = None  # key of the parent agent
     spec: dict[str, Any] = {}
+    adopted: bool = False
 
 
 class AgentProvisioned(Body, tag="agent.provisioned", frozen=True):
@@ -198,12 +206,17 @@ class BudgetDenied(Body, tag="budget.denied", frozen=True):
 
 
 class WaitResolved(Body, tag="wait.resolved", frozen=True):
-    """The agent's wait is over. `outcomes` holds the settled ones by short name, `pending` the others."""
+    """The agent's wait is over. `outcomes` holds the settled ones by short name, `pending` the others.
+
+    `turns` says which turn of each settled one the agent is given to read; `plain` that the wait was a bare list.
+    """
 
     mode: str
     outcome: str  # satisfied, deadline or failed
     outcomes: dict[str, Outcome] = {}
     pending: list[str] = []
+    turns: dict[str, int] = {}
+    plain: bool = False
 
 
 class WaitBlocked(Body, tag="wait.blocked", frozen=True):

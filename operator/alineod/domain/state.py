@@ -117,12 +117,8 @@ class AgentState:
     outcome: Outcome | None = None
     usage: Usage = field(default_factory=Usage)
     released: bool = False
+    closed: bool = False  # it reached an end: no sandbox is kept or made for it any more
     failures: int = 0  # consecutive
-
-    @property
-    def ended(self) -> bool:
-        """No sandbox is kept or made for it any more."""
-        return self.state in (LedgerState.ABORTED, LedgerState.LOST) or self.outcome is Outcome.BUDGET_EXCEEDED
 
     @property
     def turn_running(self) -> bool:
@@ -136,6 +132,8 @@ class RunState:
     cluster_uid: str
     instance: str
     started_at: float
+    resumed_at: float  # when it last began or was brought over
+    deletion_policy: str = "Retain"
     deleted: bool = False
 
 
@@ -160,17 +158,27 @@ def fold(state: State, rows: Iterable[Row]) -> State:
 def _apply_row(row: Row, runs: dict[str, RunState], agents: dict[str, AgentState]) -> None:
     match row.body:
         case ev.RunStarted() as body:
-            runs[row.run] = RunState(row.run, body.uid, body.cluster_uid, body.instance, row.time)
+            runs[row.run] = _start_run(row, body, runs.get(row.run))
         case ev.RunDeleted():
             if row.run in runs:
                 runs[row.run] = replace(runs[row.run], deleted=True)
         case ev.AgentSpawned() as body if row.agent is not None:
-            agents[row.agent] = AgentState(
-                key=row.agent, run=row.run, uid=body.uid, alias=body.alias, parent=body.parent, spec=body.spec,
-                spawned_at=row.time,
-            )  # fmt: skip
+            agents[row.agent] = _spawn(row, row.agent, body, agents.get(row.agent))
         case _ if row.agent is not None and row.agent in agents:
             agents[row.agent] = _step(row.body, agents[row.agent], row.time)
+
+
+def _start_run(row: Row, body: ev.RunStarted, before: RunState | None) -> RunState:
+    started = before.started_at if before and body.adopted else row.time
+    return RunState(row.run, body.uid, body.cluster_uid, body.instance, started, row.time, body.deletion_policy)
+
+
+def _spawn(row: Row, key: str, body: ev.AgentSpawned, before: AgentState | None) -> AgentState:
+    if before and body.adopted:
+        return replace(before, uid=body.uid, spec=body.spec)
+    fresh = AgentState(key, row.run, body.uid, body.alias, body.parent, body.spec, row.time)
+    # Incarnations go on counting, so that no pod name and no object key of the former agent is ever used again.
+    return replace(fresh, incarnation=before.incarnation) if before else fresh
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
@@ -282,7 +290,7 @@ def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
 @_step.register
 def _(body: ev.AgentEnded, agent: AgentState, time: float) -> AgentState:
     state = {Outcome.ABORTED: LedgerState.ABORTED, Outcome.LOST: LedgerState.LOST}.get(body.outcome, LedgerState.FAILED)
-    return replace(agent, state=state, reason=body.reason, message=body.message, outcome=body.outcome)
+    return replace(agent, state=state, reason=body.reason, message=body.message, outcome=body.outcome, closed=True)
 
 
 @_step.register

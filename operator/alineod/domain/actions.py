@@ -1,0 +1,84 @@
+"""What a decision may ask for. Each action is safe to run twice; how it is done is not known here."""
+
+from dataclasses import dataclass
+
+from alineod.domain.events import Entry
+
+
+@dataclass(frozen=True)
+class Append:
+    """Put these into the ledger, in one transaction, before anything else happens."""
+
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class CreatePod:
+    """Make the pod of this incarnation. The name is derived, so a second try finds the first one's pod."""
+
+    incarnation: int
+
+
+@dataclass(frozen=True)
+class DeletePod:
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Ask the bridge how it is."""
+
+
+@dataclass(frozen=True)
+class Drive:
+    """See to it that the running turn was handed to the bridge and that its journal is followed."""
+
+    turn: int
+
+
+@dataclass(frozen=True)
+class CreateAgent:
+    """Make the Agent object of a swarm's entry."""
+
+    alias: str
+
+
+@dataclass(frozen=True)
+class DeleteAgent:
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
+class DeleteArchives:
+    """Remove the bucket's objects of these agents, by the ledger's knowledge."""
+
+    agents: tuple[str, ...]
+
+
+Action = Append | CreatePod | DeletePod | Probe | Drive | CreateAgent | DeleteAgent | DeleteArchives
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where an object stands, in the words of its conditions."""
+
+    reason: str
+    message: str
+    ready: bool = False
+    stalled: bool = False
+
+    @property
+    def reconciling(self) -> bool:
+        return not self.ready and not self.stalled
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer of the first rule that had one. `again_after` in seconds: look again then, whatever happens."""
+
+    rule: str
+    standing: Standing | None
+    actions: tuple[Action, ...] = ()
+    again_after: float | None = None

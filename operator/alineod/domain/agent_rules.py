@@ -1,0 +1,43 @@
+"""What to do about one agent: named rules in order; the first that has an answer decides.
+
+The order is the life of an agent: is it there and ours, was it spawned, has it ended, what does it wait for, has it a
+pod, does the pod live, does its bridge answer, does a turn run, is one due.
+"""
+
+from collections.abc import Callable
+
+from alineod.domain import life_rules as life
+from alineod.domain import sandbox_rules as sandbox
+from alineod.domain.actions import Decision
+from alineod.domain.facts import AgentFacts
+
+Rule = Callable[[AgentFacts], Decision | None]
+
+RULES: tuple[Rule, ...] = (
+    life.rule_not_ours,
+    life.rule_deleted,
+    life.rule_invalid,
+    life.rule_no_swarm,
+    life.rule_leaving,
+    life.rule_spawn,
+    life.rule_closed,
+    life.rule_wait,
+    sandbox.rule_pod_made,
+    sandbox.rule_pod_gone,
+    sandbox.rule_stale_pods,
+    sandbox.rule_pod_leaving,
+    sandbox.rule_restored,
+    sandbox.rule_pod_coming,
+    sandbox.rule_probe,
+    sandbox.rule_reattach,
+    sandbox.rule_turn_running,
+    sandbox.rule_turn_due,
+)
+
+
+def decide_agent(facts: AgentFacts) -> Decision:
+    """The first rule's answer; where no rule has one, the agent stands where it should."""
+    for rule in RULES:
+        if (decision := rule(facts)) is not None:
+            return decision
+    return sandbox.rule_idle(facts)

@@ -1,0 +1,156 @@
+"""What was observed before a decision, time included: the only thing a rule may look at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from alineod.crd.agent import AgentSpec
+from alineod.crd.swarm import SupervisionSpec, SwarmSpec
+from alineod.domain.state import AgentState, Handle, RunState
+from alineod.wire.archives import RestoreReport
+from alineod.wire.turns import BridgeState
+
+
+class PodPhase(StrEnum):
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something the cluster says about a pod: its own reason and words."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class PodFacts:
+    """A sandbox pod as the cluster shows it."""
+
+    name: str
+    uid: str
+    owner_uid: str
+    incarnation: int
+    phase: PodPhase
+    created_at: float
+    node: str = ""
+    ip: str = ""
+    deleting: bool = False
+    agent_running: bool = False  # the agent container's process is there
+    bridge_ready: bool = False
+    restarts: int = 0  # of the agent container
+    trouble: Trouble | None = None  # why it is not up yet
+    end: Trouble | None = None  # why it went, as far as the cluster said
+    restore: RestoreReport | None = None
+
+    @property
+    def over(self) -> bool:
+        """It runs nothing and never will again."""
+        return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+
+@dataclass(frozen=True)
+class AgentObject:
+    """The Agent as a person wrote it, with the swarm's defaults merged in."""
+
+    uid: str
+    generation: int
+    swarm: str
+    alias: str
+    spec: AgentSpec
+    parent: str = ""  # short name
+    adopt: bool = False
+    deleting: bool = False
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another agent of the same swarm, by its short name."""
+
+    key: str
+    handle: Handle
+    closed: bool
+    has_sandbox: bool  # its pod is up and can be forked from
+    gone: bool  # it ended without a sandbox to fork
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """The swarm an agent belongs to, as far as the cluster and the ledger know it."""
+
+    exists: bool
+    ours: bool
+    state: RunState | None
+    other_instance: str = ""
+    supervision: SupervisionSpec = field(default_factory=SupervisionSpec)
+
+
+@dataclass(frozen=True)
+class AgentFacts:
+    """Everything a pass over one agent knows.
+
+    `object` is None when no such object exists (confirmed by a read). `invalid` is a sentence about a spec that
+    cannot be used. `pod` is the ledger's pod; `next_pod` has the name of the incarnation after it.
+    """
+
+    now: float
+    key: str
+    epoch: int
+    object: AgentObject | None
+    invalid: Trouble | None
+    run: RunFacts
+    ledger: AgentState | None
+    pod: PodFacts | None = None
+    next_pod: PodFacts | None = None
+    stale_pods: tuple[PodFacts, ...] = ()
+    bridge: BridgeState | None = None
+    bridge_error: str = ""
+    reattached: bool = True  # in this term of the leader
+    live_text: str = ""  # of the running turn, as far as it was heard
+    peers: Mapping[str, Peer] = field(default_factory=dict)
+    has_bucket: bool = True
+    refusal: Trouble | None = None  # what the API server said to our last write for this agent
+
+
+@dataclass(frozen=True)
+class SwarmObject:
+    uid: str
+    generation: int
+    spec: SwarmSpec
+    instance: str  # status.instance
+    adopt: bool = False
+    deleting: bool = False
+
+
+@dataclass(frozen=True)
+class MemberObject:
+    """An Agent object that says it belongs to the swarm."""
+
+    name: str
+    uid: str
+    alias: str
+    controlled: bool  # made by the swarm from an entry
+
+
+@dataclass(frozen=True)
+class SwarmFacts:
+    """Everything a pass over one swarm knows. `taken` are wanted Agent names that something else holds."""
+
+    now: float
+    key: str
+    cluster_uid: str
+    instance: str
+    object: SwarmObject | None
+    invalid: Trouble | None
+    ledger: RunState | None
+    members: tuple[MemberObject, ...] = ()
+    taken: tuple[str, ...] = ()
+    agents: Mapping[str, AgentState] = field(default_factory=dict)
+    stuck: tuple[str, ...] = ()  # short names of agents whose Stalled condition is true
+    replicated: Trouble | None = None  # None: the ledger is in the bucket
+    replicated_seq: int = 0
+    ledger_seq: int = 0

@@ -1,0 +1,133 @@
+"""Rules about an agent outside its sandbox: is it there and ours, was it spawned, has it ended, what holds it."""
+
+from alineod.crd.agent import StartFrom, Wait
+from alineod.domain import events as ev
+from alineod.domain.actions import Append, Decision, DeletePod, Standing
+from alineod.domain.events import Entry, LedgerState, Outcome
+from alineod.domain.facts import AgentFacts, AgentObject
+from alineod.domain.state import AgentState
+from alineod.domain.turn_ends import build_end, entry
+from alineod.domain.waits import decide_wait
+
+
+def rule_not_ours(facts: AgentFacts) -> Decision | None:
+    """Another release's swarm: leave everything alone."""
+    if facts.run.exists and not facts.run.ours:
+        return Decision("not_ours", None)
+    return None
+
+
+def rule_deleted(facts: AgentFacts) -> Decision | None:
+    """The object is gone: the agent ends, its record stays; its pod goes with the object."""
+    ledger = facts.ledger
+    if facts.object is not None or facts.invalid is not None:
+        return None
+    if ledger is None or ledger.closed:
+        return Decision("gone", None)
+    message = "the Agent object was deleted"
+    return Decision("deleted", None, (Append(build_end(ledger, Outcome.ABORTED, "Deleted", message)),))
+
+
+def rule_invalid(facts: AgentFacts) -> Decision | None:
+    """The spec cannot be used as it stands. What runs already goes on."""
+    if facts.invalid is None:
+        return None
+    return Decision("invalid", Standing(facts.invalid.reason, facts.invalid.message, stalled=True))
+
+
+def rule_no_swarm(facts: AgentFacts) -> Decision | None:
+    """GitOps applies in any order: an Agent may come before its Swarm."""
+    if facts.run.exists and facts.run.state is not None and not facts.run.state.deleted:
+        return None
+    swarm = facts.object.swarm if facts.object else ""
+    return Decision(
+        "no_swarm", Standing("SwarmNotFound", f"the Swarm {swarm} is not there yet: apply it, or correct spec.swarm")
+    )
+
+
+def rule_leaving(facts: AgentFacts) -> Decision | None:
+    """The object is being deleted and something else holds it: nothing new is begun."""
+    if facts.object is None or not facts.object.deleting:
+        return None
+    return Decision("leaving", Standing("Deleting", "the Agent is being deleted"))
+
+
+def rule_spawn(facts: AgentFacts) -> Decision | None:
+    """A new agent, a new one under an old name, or the old one brought over under another object."""
+    obj, ledger, run = facts.object, facts.ledger, facts.run.state
+    if obj is None or run is None or (ledger is not None and ledger.uid == obj.uid):
+        return None
+    adopted = ledger is not None and (obj.adopt or run.started_at != run.resumed_at > ledger.spawned_at)
+    entries: tuple[Entry, ...] = ()
+    if ledger is not None and not adopted and not ledger.closed:
+        entries = build_end(ledger, Outcome.ABORTED, "Replaced", "another Agent object has taken the name")
+    spawned = ev.AgentSpawned(
+        uid=obj.uid, alias=obj.alias, parent=_parent_key(facts, obj), spec=obj.spec.dump(), adopted=adopted
+    )
+    new = Entry(id=f"{obj.uid}/spawned/{int(run.resumed_at * 1000)}", run=run.key, agent=facts.key, body=spawned)
+    return Decision("spawn", Standing("Accepted", "the agent was accepted"), (Append((*entries, new)),))
+
+
+def _parent_key(facts: AgentFacts, obj: AgentObject) -> str | None:
+    if not obj.parent:
+        return None
+    peer = facts.peers.get(obj.parent)
+    return peer.key if peer else f"{facts.key.split('/')[0]}/{obj.swarm}-{obj.parent}"
+
+
+def rule_closed(facts: AgentFacts) -> Decision | None:
+    """It reached its end: no sandbox is kept."""
+    ledger = facts.ledger
+    if ledger is None or not ledger.closed:
+        return None
+    ready = ledger.outcome is not Outcome.LOST
+    standing = Standing(ledger.reason, ledger.message or "the agent has ended", ready=ready, stalled=not ready)
+    pods = (facts.pod, facts.next_pod, *facts.stale_pods)
+    return Decision("closed", standing, tuple(DeletePod(p.name, p.uid) for p in pods if p and not p.deleting))
+
+
+def rule_wait(facts: AgentFacts) -> Decision | None:
+    """Held by `waitFor`, or by a parent that cannot be forked yet."""
+    ledger, obj = facts.ledger, facts.object
+    if ledger is None or obj is None or ledger.state is not LedgerState.SPAWNING:
+        return None
+    if (wait := obj.spec.wait_for) is not None and ledger.wait_resolved is None:
+        return _wait(facts, ledger, wait)
+    if obj.parent and (held := _held_by_parent(facts, ledger, obj)) is not None:
+        return held
+    state = ev.AgentStateChanged(state=LedgerState.PROVISIONING, reason="Provisioning")
+    return Decision(
+        "provision",
+        Standing("Provisioning", "a sandbox is being made"),
+        (Append((entry(ledger, "provisioning", state),)),),
+    )
+
+
+def _wait(facts: AgentFacts, ledger: AgentState, wait: Wait) -> Decision:
+    verdict = decide_wait(wait, facts.peers, ledger.spawned_at, facts.now)
+    if verdict.resolved is None:
+        again = None if verdict.again_at is None else max(0.0, verdict.again_at - facts.now)
+        if verdict.missing:
+            message = f"waits for {', '.join(verdict.missing)}, which is not in the swarm yet"
+            return Decision("wait", Standing("AgentNotFound", message), again_after=again)
+        return Decision("wait", Standing("Waiting", verdict.message, ready=True), again_after=again)
+    resolved = entry(ledger, "wait/resolved", verdict.resolved)
+    end = build_end(ledger, Outcome.FAILED, "WaitFailed", verdict.message) if verdict.failed else ()
+    return Decision(
+        "wait_resolved", Standing("WaitResolved", verdict.message or "the wait is over"), (Append((resolved, *end)),)
+    )
+
+
+def _held_by_parent(facts: AgentFacts, ledger: AgentState, obj: AgentObject) -> Decision | None:
+    peer = facts.peers.get(obj.parent)
+    if peer is None:
+        return Decision(
+            "parent", Standing("AgentNotFound", f"the parent {obj.parent} is not in the swarm {obj.swarm} yet")
+        )
+    if peer.gone:
+        message = f"the parent {obj.parent} cannot come back"
+        return Decision("parent_lost", None, (Append(build_end(ledger, Outcome.LOST, "ParentLost", message)),))
+    if not peer.has_sandbox and obj.spec.from_ is StartFrom.PARENT:
+        message = f"waits for the sandbox of its parent {obj.parent}, whose files it starts from"
+        return Decision("parent", Standing("ParentNotReady", message, ready=True))
+    return None

@@ -1,0 +1,165 @@
+"""Rules about a sandbox: has the agent a pod, does it live, does its bridge answer, does a turn run, is one due."""
+
+from alineod.domain import events as ev
+from alineod.domain.actions import Append, CreatePod, Decision, DeletePod, Drive, Probe, Standing
+from alineod.domain.events import Entry, LedgerState, Rung
+from alineod.domain.facts import AgentFacts, PodFacts
+from alineod.domain.state import AgentState
+from alineod.domain.turn_ends import build_interruption, entry
+from alineod.domain.turn_starts import build_turn_start
+
+PROBE_INTERVAL = 2.0  # s between questions to a bridge that is not ready
+STALLED_AFTER = 300.0  # s a pod may take to come up before somebody should look
+REFUSED_AGAIN = 30.0  # s until a pod that the API server refused is asked for again
+
+
+def rule_pod_made(facts: AgentFacts) -> Decision | None:
+    """A pod of the next incarnation is there: it is recorded before anything builds on it."""
+    ledger, pod, obj = facts.ledger, facts.next_pod, facts.object
+    if ledger is None or pod is None or obj is None:
+        return None
+    if pod.owner_uid != obj.uid:
+        message = f"the name {pod.name} is taken by a pod of somebody else: delete it, or rename the agent"
+        return Decision("pod_taken", Standing("PodNameTaken", message, stalled=True))
+    rung = Rung.RESTORE if ledger.pod is not None or ledger.turn is not None else None
+    made = ev.AgentProvisioned(pod=pod.name, uid=pod.uid, incarnation=pod.incarnation, rung=rung)
+    entries = (*_cut_turn(facts, ledger), entry(ledger, f"provisioned/{pod.incarnation}", made))
+    return Decision("pod_made", Standing("Provisioning", f"the pod {pod.name} was made"), (Append(entries),))
+
+
+def _cut_turn(facts: AgentFacts, ledger: AgentState) -> tuple[Entry, ...]:
+    end = facts.pod.end if facts.pod and facts.pod.end else None
+    name = ledger.pod.name if ledger.pod else "its pod"
+    reason = end.reason if end else "PodGone"
+    message = end.message if end and end.message else f"the pod {name} is gone"
+    return build_interruption(ledger, facts.run.supervision, reason, message, text=facts.live_text)
+
+
+def rule_pod_gone(facts: AgentFacts) -> Decision | None:
+    """The pod is gone or runs nothing any more: its turn was cut off, and a fresh pod is needed."""
+    ledger, pod = facts.ledger, facts.pod
+    if ledger is None or (pod is not None and not pod.over):
+        return None
+    if cut := _cut_turn(facts, ledger):
+        return Decision("turn_cut", Standing("Restoring", "its sandbox went in the middle of a turn"), (Append(cut),))
+    if facts.refusal is not None:
+        standing = Standing(facts.refusal.reason, facts.refusal.message)
+        return Decision("refused", standing, (CreatePod(ledger.incarnation + 1),), again_after=REFUSED_AGAIN)
+    clean = (DeletePod(pod.name, pod.uid),) if pod is not None and not pod.deleting else ()
+    what = (
+        "a sandbox is being made"
+        if ledger.pod is None
+        else f"the pod {ledger.pod.name} is gone; a fresh one is being made"
+    )
+    reason = "Provisioning" if ledger.pod is None else "Restoring"
+    return Decision("pod_gone", Standing(reason, what), (*clean, CreatePod(ledger.incarnation + 1)))
+
+
+def rule_stale_pods(facts: AgentFacts) -> Decision | None:
+    """Pods of earlier incarnations have no say and are removed."""
+    stale = tuple(DeletePod(pod.name, pod.uid) for pod in facts.stale_pods if not pod.deleting)
+    return Decision("stale_pods", None, stale) if stale else None
+
+
+def rule_pod_leaving(facts: AgentFacts) -> Decision | None:
+    """Somebody deletes the pod: what it still says is heard, nothing new is given to it."""
+    ledger, pod = facts.ledger, facts.pod
+    if ledger is None or pod is None or not pod.deleting:
+        return None
+    drive = (Drive(ledger.turn.number),) if ledger.turn is not None and ledger.turn_running else ()
+    return Decision("pod_leaving", Standing("PodDeleting", f"the pod {pod.name} is being deleted"), drive)
+
+
+def rule_restored(facts: AgentFacts) -> Decision | None:
+    """The restore container said what it came back with."""
+    ledger, pod = facts.ledger, facts.pod
+    if ledger is None or pod is None or pod.restore is None or ledger.pod is None:
+        return None
+    if ledger.pod.rung is not Rung.RESTORE or _back(ledger):
+        return None
+    report = pod.restore
+    restored = ev.AgentRestored(
+        rung=Rung.RESTORE, incarnation=pod.incarnation, reason=report.start, checkpoint_turn=report.turn,
+        where=report.where, tried=report.tried,
+    )  # fmt: skip
+    return Decision(
+        "restored", _coming(facts, pod), (Append((entry(ledger, f"restored/{pod.incarnation}", restored),)),)
+    )
+
+
+def _back(ledger: AgentState) -> bool:
+    return ledger.restored is not None and ledger.restored.incarnation == ledger.incarnation
+
+
+def rule_pod_coming(facts: AgentFacts) -> Decision | None:
+    """The pod's agent container does not run yet: the cluster's own words say why."""
+    pod = facts.pod
+    if pod is None or pod.agent_running:
+        return None
+    wait = max(1.0, pod.created_at + STALLED_AFTER - facts.now)
+    return Decision("pod_coming", _coming(facts, pod), again_after=wait if pod.trouble else None)
+
+
+def _coming(facts: AgentFacts, pod: PodFacts) -> Standing:
+    if pod.trouble is None:
+        return Standing("PodStarting", f"the pod {pod.name} is starting")
+    late = facts.now - pod.created_at >= STALLED_AFTER
+    return Standing(pod.trouble.reason, pod.trouble.message, stalled=late)
+
+
+def rule_probe(facts: AgentFacts) -> Decision | None:
+    """The container runs: its bridge is asked until it answers and is ready."""
+    bridge, pod = facts.bridge, facts.pod
+    if pod is None or (bridge is not None and bridge.ready and not facts.bridge_error):
+        return None
+    if bridge is not None and not facts.bridge_error:
+        standing = Standing(bridge.reason or "BridgeNotReady", bridge.message or "the bridge is not ready")
+    else:
+        standing = Standing("BridgeNotAnswering", facts.bridge_error or f"the bridge in {pod.name} was not asked yet")
+    return Decision("probe", standing, (Probe(),), again_after=PROBE_INTERVAL)
+
+
+def rule_reattach(facts: AgentFacts) -> Decision | None:
+    """A new leader found the bridge answering: nothing restarted, a running turn goes on."""
+    ledger, pod = facts.ledger, facts.pod
+    if facts.reattached or ledger is None or pod is None:
+        return None
+    back = ev.AgentRestored(
+        rung=Rung.REATTACH, incarnation=pod.incarnation, reason="the operator was restarted",
+        checkpoint_turn=ledger.restored.checkpoint_turn if ledger.restored else None,
+    )  # fmt: skip
+    return Decision("reattach", None, (Append((entry(ledger, f"reattached/{facts.epoch}", back),)),))
+
+
+def rule_turn_running(facts: AgentFacts) -> Decision | None:
+    """A turn runs: its journal is followed. Handing it over again is safe: the bridge knows the turn's id."""
+    ledger = facts.ledger
+    if ledger is None or ledger.turn is None or not ledger.turn_running:
+        return None
+    standing = Standing("TurnRunning", f"turn {ledger.turn.number} is running", ready=True)
+    return Decision("turn_running", standing, (Drive(ledger.turn.number),))
+
+
+def rule_turn_due(facts: AgentFacts) -> Decision | None:
+    """A prompt waits and nothing stands in its way."""
+    ledger, obj = facts.ledger, facts.object
+    if ledger is None or obj is None or ledger.state in (LedgerState.BLOCKED, LedgerState.PAUSED):
+        return None
+    entries = build_turn_start(ledger, obj.spec.prompt)
+    return (
+        Decision("turn_due", Standing("TurnStarting", "a turn is starting", ready=True), (Append(entries),))
+        if entries
+        else None
+    )
+
+
+def rule_idle(facts: AgentFacts) -> Decision:
+    """Nothing is due: where it stands."""
+    ledger = facts.ledger
+    if ledger is None:
+        return Decision("idle", Standing("Accepted", "the agent was not looked at yet"))
+    if ledger.state is LedgerState.BLOCKED:
+        return Decision("idle", Standing(ledger.reason, ledger.message, stalled=True))
+    reasons = {LedgerState.DONE: "Completed", LedgerState.PAUSED: "Suspended"}
+    message = ledger.message or "the agent is where it should be"
+    return Decision("idle", Standing(reasons.get(ledger.state, ledger.reason), message, ready=True))

@@ -1,0 +1,133 @@
+"""What to do about one swarm: is it ours, is it a new run, which Agent objects are missing or too many."""
+
+from collections.abc import Callable
+
+from alineod.crd.swarm import DeletionPolicy
+from alineod.domain import events as ev
+from alineod.domain.actions import Action, Append, CreateAgent, Decision, DeleteAgent, DeleteArchives, Standing
+from alineod.domain.events import Entry, Outcome
+from alineod.domain.facts import SwarmFacts
+from alineod.domain.state import AgentState, RunState
+from alineod.domain.turn_ends import build_end
+
+Rule = Callable[[SwarmFacts], Decision | None]
+CREATED_AT_ONCE = 50  # Agent objects made in one pass; the rest in the next
+
+
+def decide_swarm(facts: SwarmFacts) -> Decision:
+    """The first rule's answer; where no rule has one, the swarm stands where it should."""
+    for rule in RULES:
+        if (decision := rule(facts)) is not None:
+            return decision
+    return _stand(facts)
+
+
+def rule_deleted(facts: SwarmFacts) -> Decision | None:
+    """The object is gone from the cluster it was in: the run ends. From another cluster it is still to be brought."""
+    run = facts.ledger
+    if facts.object is not None or facts.invalid is not None:
+        return None
+    if run is None or run.deleted or run.cluster_uid != facts.cluster_uid:
+        return Decision("gone", None)
+    return Decision("deleted", None, _end_run(facts, run, "Deleted", "the Swarm object was deleted"))
+
+
+def _end_run(facts: SwarmFacts, run: RunState, reason: str, message: str) -> tuple[Action, ...]:
+    live = [agent for agent in facts.agents.values() if not agent.closed]
+    entries = [e for agent in live for e in build_end(agent, Outcome.ABORTED, reason, message)]
+    deleted = ev.RunDeleted(uid=run.uid, reason=reason, deletion_policy=run.deletion_policy)
+    append = Append((*entries, Entry(id=f"{run.uid}/deleted", run=run.key, agent=None, body=deleted)))
+    if run.deletion_policy == DeletionPolicy.DELETE:
+        return (append, DeleteArchives(tuple(sorted(facts.agents))))
+    return (append,)
+
+
+def rule_invalid(facts: SwarmFacts) -> Decision | None:
+    """The spec cannot be used as it stands. What runs already goes on."""
+    if facts.invalid is None:
+        return None
+    return Decision("invalid", Standing(facts.invalid.reason, facts.invalid.message, stalled=True))
+
+
+def rule_other_instance(facts: SwarmFacts) -> Decision | None:
+    """The swarm belongs to another release: it says so itself, and is left alone."""
+    if facts.object is not None and facts.object.instance not in ("", facts.instance):
+        return Decision("other_instance", None)
+    return None
+
+
+def rule_leaving(facts: SwarmFacts) -> Decision | None:
+    """The object is being deleted and something else holds it: nothing new is begun."""
+    if facts.object is None or not facts.object.deleting:
+        return None
+    return Decision("leaving", Standing("Deleting", "the Swarm is being deleted"))
+
+
+def rule_start(facts: SwarmFacts) -> Decision | None:
+    """A new run; or the old one under another object, when it was brought over from another cluster."""
+    obj, run = facts.object, facts.ledger
+    if obj is None or (run is not None and run.uid == obj.uid and not run.deleted):
+        return None
+    adopted = run is not None and not run.deleted and (obj.adopt or run.cluster_uid != facts.cluster_uid)
+    ending: tuple[Action, ...] = ()
+    if run is not None and not run.deleted and not adopted:
+        ending = _end_run(facts, run, "Replaced", "another Swarm object has taken the name")
+    started = ev.RunStarted(
+        uid=obj.uid, cluster_uid=facts.cluster_uid, instance=facts.instance,
+        deletion_policy=str(obj.spec.deletion_policy), adopted=adopted,
+    )  # fmt: skip
+    before = int(run.resumed_at * 1000) if run else 0
+    start = Append((Entry(id=f"{obj.uid}/started/{before}", run=facts.key, agent=None, body=started),))
+    return Decision("start", Standing("Accepted", "the swarm was accepted"), (*ending, start))
+
+
+def rule_members(facts: SwarmFacts) -> Decision | None:
+    """An Agent for every entry; none for an entry that was removed."""
+    if facts.object is None:
+        return None
+    wanted = {agent.name for agent in facts.object.spec.agents}
+    have = {member.alias for member in facts.members}
+    surplus = [m for m in facts.members if m.controlled and m.alias not in wanted]
+    missing = [n.name for n in facts.object.spec.agents if n.name not in have and not _ended(facts, n.name)]
+    makeable = [alias for alias in missing if _object_name(facts, alias) not in facts.taken]
+    actions: tuple[Action, ...] = (
+        *(DeleteAgent(member.name, member.uid) for member in surplus),
+        *(CreateAgent(alias) for alias in makeable[:CREATED_AT_ONCE]),
+    )
+    if not actions:
+        return None
+    return Decision("members", Standing("CreatingAgents", f"{len(missing)} agents are being made"), actions)
+
+
+def _object_name(facts: SwarmFacts, alias: str) -> str:
+    return f"{facts.key.split('/')[1]}-{alias}"
+
+
+def _ended(facts: SwarmFacts, alias: str) -> bool:
+    """Somebody deleted this run's agent: to make it again would run its prompts again, unasked."""
+    agent = _find(facts, alias)
+    return agent is not None and agent.closed
+
+
+def _find(facts: SwarmFacts, alias: str) -> AgentState | None:
+    return next((agent for agent in facts.agents.values() if agent.alias == alias), None)
+
+
+def _stand(facts: SwarmFacts) -> Decision:
+    if facts.taken:
+        message = f"the names {', '.join(facts.taken)} are taken by other Agents: delete those, or rename the swarm"
+        return Decision("idle", Standing("AgentNameTaken", message, stalled=True))
+    if facts.stuck:
+        shown = ", ".join(facts.stuck[:10])
+        return Decision("idle", Standing("AgentStalled", f"stalled: {shown}: see their conditions", stalled=True))
+    return Decision("idle", Standing("Observed", "every agent is where it should be", ready=True))
+
+
+RULES: tuple[Rule, ...] = (
+    rule_deleted,
+    rule_invalid,
+    rule_other_instance,
+    rule_leaving,
+    rule_start,
+    rule_members,
+)

@@ -1,0 +1,116 @@
+"""What the ledger records when a turn ends, however it ended: one batch, under one identity per turn."""
+
+from collections.abc import Sequence
+
+from alineod.crd.swarm import OnInterruption, SupervisionSpec
+from alineod.domain import events as ev
+from alineod.domain.events import Entry, LedgerState, Outcome
+from alineod.domain.state import AgentState, Turn
+from alineod.wire.turns import ErrorKind, TurnError, TurnResult, TurnState, Usage
+
+INTERRUPTED = "TurnInterrupted"
+
+
+def entry(agent: AgentState, what: str, body: ev.AnyBody) -> Entry:
+    """An entry about `agent`; `what` makes its identity, under the UID of the agent's object."""
+    return Entry(id=f"{agent.uid}/{what}", run=agent.run, agent=agent.key, body=body)
+
+
+def build_turn_end(agent: AgentState, result: TurnResult, policy: SupervisionSpec) -> tuple[Entry, ...]:
+    """The entries for a turn whose bridge said how it ended; none when that turn is not the running one."""
+    turn = agent.turn
+    if turn is None or turn.state is not TurnState.RUNNING or turn.number != result.turn:
+        return ()
+    match result.state:
+        case TurnState.CLEAN:
+            return _clean(agent, turn, result)
+        case TurnState.INTERRUPTED:
+            message = result.error.message if result.error else "the harness was stopped in the middle of the turn"
+            return build_interruption(
+                agent, policy, "HarnessStopped", message, text=result.text, tools=result.tools, usage=result.usage
+            )
+        case TurnState.FAILED | TurnState.ABORTED | TurnState.RUNNING:
+            return _failed(agent, turn, result)
+
+
+def _clean(agent: AgentState, turn: Turn, result: TurnResult) -> tuple[Entry, ...]:
+    at = f"turn/{turn.number}"
+    ended = ev.AgentTurnEnded(
+        turn=turn.number, turn_id=turn.id, text=result.text, usage=result.usage, session=result.session
+    )
+    settled = ev.HandleSettled(outcome=Outcome.SUCCESS, turn=turn.number, result=result.text)
+    return (
+        entry(agent, f"{at}/end", ended),
+        entry(agent, f"{at}/settled", settled),
+        entry(agent, f"{at}/state", ev.AgentStateChanged(state=LedgerState.DONE, reason="TurnEnded")),
+    )
+
+
+def _failed(agent: AgentState, turn: Turn, result: TurnResult) -> tuple[Entry, ...]:
+    at = f"turn/{turn.number}"
+    error = result.error or TurnError(kind=ErrorKind.HARNESS, message="the harness gave no reason")
+    outcome = Outcome.ABORTED if error.kind is ErrorKind.ABORTED else Outcome.FAILED
+    failed = ev.AgentTurnFailed(turn=turn.number, turn_id=turn.id, error=error, text=result.text, usage=result.usage)
+    settled = ev.HandleSettled(
+        outcome=outcome, turn=turn.number, result=result.text, error_kind=error.kind, error=error.message
+    )
+    state = ev.AgentStateChanged(state=LedgerState.FAILED, reason="TurnFailed", message=error.message)
+    return (
+        entry(agent, f"{at}/end", failed),
+        entry(agent, f"{at}/settled", settled),
+        entry(agent, f"{at}/state", state),
+    )
+
+
+def build_interruption(
+    agent: AgentState,
+    policy: SupervisionSpec,
+    reason: str,
+    message: str,
+    *,
+    text: str = "",
+    tools: Sequence[str] = (),
+    usage: Usage | None = None,
+) -> tuple[Entry, ...]:
+    """The entries for a running turn that was cut off. Nothing when no turn runs."""
+    turn = agent.turn
+    if turn is None or turn.state is not TurnState.RUNNING:
+        return ()
+    at = f"turn/{turn.number}"
+    cut = ev.AgentTurnInterrupted(
+        turn=turn.number, turn_id=turn.id, reason=reason, message=message, text=text,
+        tools=list(tools), usage=usage or Usage(),
+    )  # fmt: skip
+    return (entry(agent, f"{at}/end", cut), *_after_interruption(agent, turn, policy, cut))
+
+
+def _after_interruption(
+    agent: AgentState, turn: Turn, policy: SupervisionSpec, cut: ev.AgentTurnInterrupted
+) -> tuple[Entry, ...]:
+    at = f"turn/{turn.number}"
+    message = f"turn {turn.number} was cut off: {cut.message}"
+    if policy.on_interruption is OnInterruption.RETRY and turn.attempt <= policy.max_retries:
+        retry = ev.AgentStateChanged(state=LedgerState.RUNNING, reason="RetryingTurn", message=message)
+        return (entry(agent, f"{at}/state", retry),)
+    if policy.on_interruption is OnInterruption.ASK:
+        asked = ev.AgentSupervisionNeeded(turn=turn.number, reason=INTERRUPTED, message=message)
+        blocked = ev.AgentStateChanged(state=LedgerState.BLOCKED, reason=INTERRUPTED, message=message)
+        return (entry(agent, f"{at}/asked", asked), entry(agent, f"{at}/state", blocked))
+    settled = ev.HandleSettled(
+        outcome=Outcome.FAILED, turn=turn.number, result=cut.text,
+        error_kind=ErrorKind.INTERRUPTED, error=message,
+    )  # fmt: skip
+    failed = ev.AgentStateChanged(state=LedgerState.FAILED, reason=INTERRUPTED, message=message)
+    return (entry(agent, f"{at}/settled", settled), entry(agent, f"{at}/state", failed))
+
+
+def build_end(agent: AgentState, outcome: Outcome, reason: str, message: str) -> tuple[Entry, ...]:
+    """The entries that close an agent for good: a running turn is cut, a pending handle settles."""
+    cut = build_interruption(agent, SupervisionSpec(), reason, message)[:1]
+    ended = ev.AgentEnded(outcome=outcome, reason=reason, message=message)
+    entries = (*cut, entry(agent, "ended", ended))
+    if agent.handle.settled:
+        return entries
+    number = agent.turn.number if agent.turn else None
+    settled = ev.HandleSettled(outcome=outcome, turn=number, error=message)
+    return (*entries, entry(agent, "ended/settled", settled))
