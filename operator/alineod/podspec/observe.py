@@ -1,0 +1,105 @@
+"""A pod as the API server shows it, as facts. Reads what is there and never fails on what is not."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from alineod.domain.facts import PodFacts, PodPhase, Trouble
+from alineod.errors import Refused
+from alineod.podspec import names
+from alineod.podspec.context import Json
+from alineod.wire.archives import RestoreReport
+from alineod.wire.base import decode
+
+QUIET_REASONS = frozenset(("", "PodInitializing", "ContainerCreating"))
+
+
+def parse_pod(pod: Json) -> PodFacts:
+    """The facts of one sandbox pod."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    agent = _find(status, "containerStatuses", "agent")
+    return PodFacts(
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        owner_uid=_parse_owner(metadata),
+        incarnation=_parse_incarnation(metadata),
+        phase=_parse_phase(status),
+        created_at=parse_time(metadata.get("creationTimestamp")),
+        node=(pod.get("spec") or {}).get("nodeName") or "",
+        ip=status.get("podIP") or "",
+        deleting=bool(metadata.get("deletionTimestamp")),
+        agent_running="running" in (agent.get("state") or {}),
+        bridge_ready=bool(agent.get("ready")),
+        restarts=int(agent.get("restartCount") or 0),
+        trouble=next(_find_troubles(status), None),
+        end=_parse_end(status, agent),
+        restore=_parse_restore(status),
+    )
+
+
+def parse_time(text: str | None) -> float:
+    """Unix seconds of an API timestamp; 0 for none."""
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def _parse_phase(status: Mapping[str, Any]) -> PodPhase:
+    phase = status.get("phase") or PodPhase.PENDING
+    return PodPhase(phase) if phase in list(PodPhase) else PodPhase.UNKNOWN
+
+
+def _parse_owner(metadata: Mapping[str, Any]) -> str:
+    owners = metadata.get("ownerReferences") or ()
+    return next((owner["uid"] for owner in owners if owner.get("controller")), "")
+
+
+def _parse_incarnation(metadata: Mapping[str, Any]) -> int:
+    text = (metadata.get("labels") or {}).get(names.INCARNATION, "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _find(status: Mapping[str, Any], field: str, name: str) -> Mapping[str, Any]:
+    return next((c for c in status.get(field) or () if c.get("name") == name), {})
+
+
+def _find_troubles(status: Mapping[str, Any]) -> Iterator[Trouble]:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            yield Trouble(condition.get("reason") or "Unschedulable", condition.get("message") or "")
+    for field in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(field) or ():
+            yield from _find_container_trouble(container)
+
+
+def _find_container_trouble(container: Mapping[str, Any]) -> Iterator[Trouble]:
+    waiting = (container.get("state") or {}).get("waiting") or {}
+    reason = waiting.get("reason") or ""
+    if reason in QUIET_REASONS:
+        return
+    last = (container.get("lastState") or {}).get("terminated") or {}
+    words = [waiting.get("message") or ""]
+    if last:
+        words.append(f"last end: {last.get('reason')}, exit code {last.get('exitCode')} {last.get('message') or ''}")
+    yield Trouble(reason, f"container {container.get('name')}: {'; '.join(filter(None, words))}".strip())
+
+
+def _parse_end(status: Mapping[str, Any], agent: Mapping[str, Any]) -> Trouble | None:
+    if status.get("reason"):
+        return Trouble(status["reason"], status.get("message") or "")
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            return Trouble(condition.get("reason") or "Disrupted", condition.get("message") or "")
+    ended = (agent.get("state") or {}).get("terminated") or (agent.get("lastState") or {}).get("terminated") or {}
+    if ended:
+        message = f"the agent's container ended with exit code {ended.get('exitCode')} {ended.get('message') or ''}"
+        return Trouble(ended.get("reason") or "ContainerEnded", message.strip())
+    return None
+
+
+def _parse_restore(status: Mapping[str, Any]) -> RestoreReport | None:
+    ended = (_find(status, "initContainerStatuses", "restore").get("state") or {}).get("terminated") or {}
+    if ended.get("exitCode") != 0 or not ended.get("message"):
+        return None
+    try:
+        return decode(RestoreReport, ended["message"].encode())
+    except Refused:
+        return None

@@ -1,0 +1,67 @@
+"""The sandbox pod of one incarnation of an agent."""
+
+from alineod.crd.base import API_VERSION
+from alineod.crd.harness import CredentialRef
+from alineod.domain.facts import AgentObject
+from alineod.podspec import names
+from alineod.podspec.containers import build_agent, build_checkpointer, build_restore
+from alineod.podspec.context import Json, PodContext
+from alineod.podspec.overlay import lay_over
+from alineod.podspec.volumes import build_volumes
+
+
+def build_pod(key: str, agent: AgentObject, incarnation: int, context: PodContext) -> Json:
+    """The pod, with the person's overlay on it.
+
+    Args:
+        key: `namespace/name` of the Agent.
+        incarnation: counts from 1; the pod's name is derived from it.
+    """
+    namespace, name = key.split("/")
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": names.build_pod_name(name, incarnation),
+            "namespace": namespace,
+            "labels": names.build_labels(name, agent) | {names.INCARNATION: str(incarnation)},
+            "annotations": {
+                names.EPOCH: str(context.epoch),
+                "kubectl.kubernetes.io/default-container": "agent",
+            },
+            "ownerReferences": [_build_owner(name, agent.uid)],
+        },
+        "spec": _build_spec(key, agent, incarnation, context),
+    }
+    return lay_over(pod, agent.spec.sandbox.pod_template)
+
+
+def _build_owner(name: str, uid: str) -> Json:
+    return {"apiVersion": API_VERSION, "kind": "Agent", "name": name, "uid": uid, "controller": True}
+
+
+def _build_spec(key: str, agent: AgentObject, incarnation: int, context: PodContext) -> Json:
+    sandbox = agent.spec.sandbox
+    credentials: tuple[CredentialRef, ...] = agent.spec.harness.credentials
+    spec: Json = {
+        "restartPolicy": "Always",
+        "enableServiceLinks": False,
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": context.drain_grace + context.upload_grace + 5,
+        "securityContext": {
+            "fsGroup": sandbox.run_as_group,
+            "seccompProfile": {"type": "RuntimeDefault"},
+            **context.defaults.security_context,
+        },
+        "initContainers": [
+            build_restore(key, agent, incarnation, context),
+            build_checkpointer(key, agent, incarnation, context),
+        ],
+        "containers": [build_agent(key, agent, incarnation, context)],
+        "volumes": build_volumes(sandbox, credentials),
+    }
+    if context.defaults.tolerations:
+        spec["tolerations"] = [dict(toleration) for toleration in context.defaults.tolerations]
+    if context.defaults.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": secret} for secret in context.defaults.pull_secrets]
+    return spec
