@@ -17,6 +17,7 @@ NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 class _Cause(msgspec.Struct, frozen=True):
     reason: str = ""
+    field: str = ""
 
 
 class _Details(msgspec.Struct, frozen=True, rename="camel"):
@@ -75,9 +76,12 @@ def parse_failure(code: int, body: bytes, headers: Mapping[str, str], asked: str
     message = status.message or f"The API server answered {code} to {asked}."
     if rule.kind is Unavailable:
         return Unavailable(rule.reason, message, _parse_retry_after(headers, status))
-    causes = status.details.causes if status.details else None
-    if rule.kind is Denied and any(cause.reason == NAMESPACE_TERMINATING for cause in causes or ()):
+    causes = (status.details.causes if status.details else None) or ()
+    if rule.kind is Denied and any(cause.reason == NAMESPACE_TERMINATING for cause in causes):
         return Denied(NAMESPACE_TERMINATING, message)
+    # How the server says that an intent names another incarnation than the one that has the name now.
+    if rule.reason == "Invalid" and any(cause.field == "metadata.uid" for cause in causes):
+        return Conflict("Conflict", message)
     return rule.kind(rule.reason, message)
 
 

@@ -69,7 +69,10 @@ def _set(node: Any, path: Path, value: Any) -> None:
     for position, step in enumerate(ways):
         following = path[position + 1]
         node = _enter(node, step, [] if isinstance(following, tuple) else {})
-    node[last] = value
+    empty_intent = value == {} or (value == [] and last in _MERGE_KEYS)
+    # An empty mapping claims no field of those in it.
+    if not (empty_intent and isinstance(node.get(last), type(value))):
+        node[last] = value
 
 
 def _enter(node: Any, step: Step, empty: Any) -> Any:
