@@ -46,7 +46,9 @@ def compute_applied(
     wanted = dict(find_leaves(dict(intent)))
     present = dict(find_leaves(dict(obj)))
     result, owned = deepcopy(dict(obj)), dict(owners)
-    for path in [path for path, who in owned.items() if manager in who and path not in wanted]:
+    given_up = [path for path, who in owned.items() if manager in who and path not in wanted]
+    # What finds an item in its list goes last.
+    for path in sorted(given_up, key=_is_merge_key):
         others = owned[path] - {manager}
         if others:
             owned[path] = others
@@ -62,6 +64,10 @@ def compute_applied(
         owned[path] = frozenset({manager}) if changed else others | {manager}
         _set(result, path, deepcopy(value))
     return Applied(result, owned, tuple(disputed))
+
+
+def _is_merge_key(path: Path) -> bool:
+    return len(path) > 1 and isinstance(path[-2], tuple) and path[-2][0] == path[-1]
 
 
 def _set(node: Any, path: Path, value: Any) -> None:
