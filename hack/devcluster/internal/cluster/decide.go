@@ -1,0 +1,52 @@
+package cluster
+
+// Observation is what `up` saw before it does anything.
+type Observation struct {
+	State State
+	// Boot and Build are what they would be for a cluster started now.
+	Boot, Build string
+	// Dead are the processes of the host that should run and do not.
+	Dead []string
+	// BrokenNodes lack a process; CutNodes have their cable out.
+	BrokenNodes, CutNodes []string
+	// Answers says whether the API server is ready.
+	Answers bool
+}
+
+// Verb is what `up` does.
+type Verb int
+
+const (
+	// Nothing: all is as it should be.
+	Nothing Verb = iota
+	// Mend starts what has died and joins what was cut.
+	Mend
+	// Start clears away whatever is left and starts from the kept data.
+	Start
+)
+
+// Decision is a verb with its reason for a person.
+type Decision struct {
+	Verb   Verb
+	Reason string
+}
+
+// Decide chooses the smallest step that leads to a whole cluster.
+func Decide(o Observation) Decision {
+	switch {
+	case o.State.Phase == PhaseDown:
+		return Decision{Start, "it is down"}
+	case o.State.Boot != o.Boot:
+		return Decision{Start, "the machine was started anew since"}
+	case o.State.Phase == PhaseStarting:
+		return Decision{Start, "an earlier start did not end; clearing away what it left"}
+	case o.State.Build != o.Build:
+		return Decision{Start, "its programs or settings have changed; data and images are kept"}
+	case len(o.Dead) > 0 || !o.Answers:
+		return Decision{Start, "its control plane is not whole"}
+	case len(o.BrokenNodes)+len(o.CutNodes) > 0:
+		return Decision{Mend, "a node is off or cut"}
+	default:
+		return Decision{Nothing, "it is up"}
+	}
+}
