@@ -52,6 +52,7 @@ class CheckpointReport(Message, frozen=True):
     bytes: int
     key: str = ""  # the object it was uploaded to; empty when it was not
     upload_error: str = ""
+    session: Session | None = None  # from the cut request
 
 
 class Recorded(Message, frozen=True):
