@@ -152,5 +152,4 @@ class SwarmFacts:
     agents: Mapping[str, AgentState] = field(default_factory=dict)
     stuck: tuple[str, ...] = ()  # short names of agents whose Stalled condition is true
     replicated: Trouble | None = None  # None: the ledger is in the bucket
-    replicated_seq: int = 0
-    ledger_seq: int = 0
+    replicated_seq: int = 0  # the newest event of any run that is in the bucket

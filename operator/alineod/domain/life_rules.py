@@ -9,6 +9,8 @@ from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_end, entry
 from alineod.domain.waits import decide_wait
 
+PARENT_INTERVAL = 1.0  # s between looks at a parent whose sandbox is not up
+
 
 def rule_not_ours(facts: AgentFacts) -> Decision | None:
     """Another release's swarm: leave everything alone."""
@@ -129,5 +131,5 @@ def _held_by_parent(facts: AgentFacts, ledger: AgentState, obj: AgentObject) -> 
         return Decision("parent_lost", None, (Append(build_end(ledger, Outcome.LOST, "ParentLost", message)),))
     if not peer.has_sandbox and obj.spec.from_ is StartFrom.PARENT:
         message = f"waits for the sandbox of its parent {obj.parent}, whose files it starts from"
-        return Decision("parent", Standing("ParentNotReady", message, ready=True))
+        return Decision("parent", Standing("ParentNotReady", message, ready=True), again_after=PARENT_INTERVAL)
     return None

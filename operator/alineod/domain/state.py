@@ -135,6 +135,7 @@ class RunState:
     resumed_at: float  # when it last began or was brought over
     deletion_policy: str = "Retain"
     deleted: bool = False
+    seq: int = 0  # its newest event
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,8 @@ def fold(state: State, rows: Iterable[Row]) -> State:
     runs, agents, seq = dict(state.runs), dict(state.agents), state.seq
     for row in rows:
         _apply_row(row, runs, agents)
+        if row.run in runs:
+            runs[row.run] = replace(runs[row.run], seq=row.seq)
         seq = row.seq
     return State(runs, agents, seq)
 

@@ -201,6 +201,7 @@ def compute_swarm_status(facts: SwarmFacts, standing: Standing, before: SwarmSta
     generation = facts.object.generation if facts.object else before.observed_generation
     agents = [a for a in facts.agents.values() if facts.ledger is None or a.spawned_at >= facts.ledger.started_at]
     said = _standing_conditions(standing) | _swarm_conditions(facts, agents)
+    newest = facts.ledger.seq if facts.ledger else 0
     usage = Usage()
     for agent in agents:
         usage = add_usage(usage, agent.usage)
@@ -210,7 +211,7 @@ def compute_swarm_status(facts: SwarmFacts, standing: Standing, before: SwarmSta
         agents=count_agents(agents, len(facts.object.spec.agents) if facts.object else 0),
         conditions=compute_conditions(said, before.conditions, generation, facts.now),
         usage=_usage(usage),
-        ledger=LedgerStatus(seq=facts.ledger_seq, replicated_seq=facts.replicated_seq),
+        ledger=LedgerStatus(seq=newest, replicated_seq=min(newest, facts.replicated_seq)),
     )
 
 

@@ -75,7 +75,7 @@ def build_agent_mounts(home: str) -> list[Json]:
     return [
         _mount("home", home),
         _mount("workspace", WORKSPACE),
-        _mount("inputs", "/inputs", subPath="inputs", readOnly=True),
+        _mount("inputs", "/inputs", subPath="files", readOnly=True),
         _mount("inputs", "/inputs.json", subPath="inputs.json", readOnly=True),
         _mount("control", CONTROL),
         _mount("credentials", CREDENTIALS, readOnly=True),

@@ -1,0 +1,170 @@
+"""The routes. A table of path, method and handler; each handler parses, asks the guard, calls one verb, answers."""
+
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from alineod.domain.state import AgentState
+from alineod.errors import AlineoError, Refused, Unavailable
+from alineod.http.access import Guard
+from alineod.http.problems import answer_error
+from alineod.reconcile.archives import build_grant, build_start_order, find_by_pod, record_checkpoint
+from alineod.reconcile.prompts import queue_prompt, read_result
+from alineod.reconcile.world import World
+from alineod.wire.archives import CheckpointReport, GrantRequest
+from alineod.wire.base import Message, decode, encode
+
+MAX_BODY = 1 << 20
+MAX_WAIT = 240.0  # s
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class PromptRequest(Message, frozen=True):
+    """`idempotencyKey` makes a repeat give the first answer."""
+
+    prompt: str
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True)
+class Health:
+    """What `GET /v1/health` says to anyone: whether this process leads, and how far it is."""
+
+    leader: bool
+    epoch: int
+    instance: str
+    agents: int
+    running: int
+    seq: int
+
+
+class Api:
+    """The handlers, with what they need."""
+
+    def __init__(self, world: World, guard: Guard) -> None:
+        self._world = world
+        self._guard = guard
+
+    async def health(self, request: Request) -> Response:
+        """Open to everyone; names nobody's agents."""
+        agents = self._world.ledger.state.agents.values()
+        release = self._world.release
+        running = sum(agent.turn_running for agent in agents)
+        health = Health(
+            True, release.epoch, release.instance, len(agents), running, self._world.ledger.acknowledged_seq
+        )
+        return JSONResponse(asdict(health))
+
+    async def prompt(self, request: Request) -> Response:
+        """202 with the turn the prompt becomes."""
+        key = _agent_key(request)
+        await self._guard.allow(await self._guard.identify(request), "create", key, "prompt")
+        body = decode(PromptRequest, await _read_body(request))
+        if not body.prompt.strip():
+            raise Refused("InvalidBody", "prompt is empty: say what the agent is to do")
+        accepted = await queue_prompt(self._world, key, body.prompt, body.idempotency_key or uuid.uuid4().hex)
+        return JSONResponse({"agent": key, "idempotencyKey": accepted.id, "turn": accepted.turn}, 202)
+
+    async def result(self, request: Request) -> Response:
+        """200 with what came of the turn, 202 while nothing has."""
+        key = _agent_key(request)
+        await self._guard.allow(await self._guard.identify(request), "get", key, "result")
+        turn = _read_number(request, "turn", None)
+        wait = _read_number(request, "wait", 0) or 0
+        result = await read_result(self._world, key, turn, min(float(wait), MAX_WAIT))
+        body = {"agent": key, "turn": result.turn, "outcome": result.outcome and str(result.outcome)}
+        if result.outcome is None:
+            return JSONResponse(body, 202)
+        return JSONResponse(body | {"result": result.result, "error": result.error, "errorKind": result.error_kind})
+
+    async def start(self, request: Request) -> Response:
+        """A sandbox asks how it is to start."""
+        return _json(await build_start_order(self._world, await self._sandbox(request)))
+
+    async def grant(self, request: Request) -> Response:
+        """A sandbox asks for a fresh grant."""
+        agent = await self._sandbox(request)
+        body = decode(GrantRequest, await _read_body(request))
+        _check_incarnation(agent, body.incarnation)
+        grant = build_grant(self._world, agent, body.turn, body.incarnation)
+        if grant is None:
+            raise Refused("NoBucket", "no bucket is configured: set bucket.name in the chart's values")
+        return _json(grant)
+
+    async def checkpoint(self, request: Request) -> Response:
+        """A sandbox reports a checkpoint."""
+        agent = await self._sandbox(request)
+        report = decode(CheckpointReport, await _read_body(request))
+        return _json(await record_checkpoint(self._world, agent, report))
+
+    async def _sandbox(self, request: Request) -> AgentState:
+        identity = await self._guard.identify(request, sandbox=True)
+        return find_by_pod(self._world, identity.pod_uid)
+
+
+def _check_incarnation(agent: AgentState, incarnation: int) -> None:
+    if incarnation != agent.incarnation:
+        raise Refused("StalePod", f"incarnation {incarnation} is not the agent's sandbox any more")
+
+
+def _agent_key(request: Request) -> str:
+    """`namespace/agent`, as two path segments or as one that is percent-encoded."""
+    namespace = request.path_params["namespace"]
+    name = request.path_params.get("name")
+    key = f"{namespace}/{name}" if name is not None else namespace
+    if key.count("/") != 1 or key.startswith("/") or key.endswith("/"):
+        raise Refused("InvalidAgent", f"{key} names no agent: write namespace/agent")
+    return key
+
+
+async def _read_body(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise Refused("RecordTooLarge", f"the body is larger than {MAX_BODY} bytes")
+    return body
+
+
+def _read_number(request: Request, name: str, default: int | None) -> int | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit():
+        raise Refused("InvalidQuery", f"{name}={text} is no whole number of 0 or more")
+    return int(text)
+
+
+def _json(message: msgspec.Struct) -> Response:
+    return Response(encode(message), media_type="application/json")
+
+
+def build_app(world: World, guard: Guard) -> Starlette:
+    """The application of a leader."""
+    api = Api(world, guard)
+    routes = [
+        Route("/v1/health", api.health),
+        Route("/v1/agents/{namespace}/{name}/prompt", api.prompt, methods=["POST"]),
+        Route("/v1/agents/{namespace}/{name}/result", api.result),
+        Route("/v1/sandbox/start", api.start, methods=["POST"]),
+        Route("/v1/sandbox/grants", api.grant, methods=["POST"]),
+        Route("/v1/sandbox/checkpoints", api.checkpoint, methods=["POST"]),
+    ]
+    return Starlette(routes=routes, exception_handlers={AlineoError: answer_error})
+
+
+def build_standby_app(reason: Callable[[], str]) -> Starlette:
+    """The application of a process that does not lead: everything is elsewhere, for now."""
+
+    async def refuse(request: Request) -> Response:
+        raise Unavailable("NotLeader", reason())
+
+    route = Route("/{path:path}", refuse, methods=["GET", "POST", "DELETE", "PUT", "PATCH"])
+    return Starlette(routes=[route], exception_handlers={AlineoError: answer_error})

@@ -1,0 +1,149 @@
+"""One short function per action, each safe to run twice."""
+
+from typing import assert_never
+
+from alineod.crd.merge import build_agent_spec
+from alineod.crd.objects import Swarm
+from alineod.domain.actions import (
+    Action,
+    Append,
+    CreateAgent,
+    CreatePod,
+    DeleteAgent,
+    DeleteArchives,
+    DeletePod,
+    Drive,
+    Probe,
+)  # fmt: skip
+from alineod.domain.facts import AgentFacts, AgentObject, Trouble
+from alineod.errors import Conflict, NotFound, Refused, Unavailable
+from alineod.kube.objects import AGENTS, PODS, SWARMS, Json
+from alineod.podspec import names
+from alineod.podspec.pod import build_pod
+from alineod.reconcile.archives import delete_archives
+from alineod.reconcile.world import Heard, World
+
+
+async def apply_agent_action(world: World, facts: AgentFacts, action: Action) -> bool:
+    """Do it. Returns whether the facts changed, so that the rules should be asked again at once."""
+    match action:
+        case Append():
+            await world.ledger.append(action.entries)
+            return True
+        case CreatePod():
+            return await create_pod(world, facts, action.incarnation)
+        case DeletePod():
+            return await delete_object(world, PODS, facts.key, action.name, action.uid)
+        case Probe():
+            return await read_bridge(world, facts)
+        case Drive():
+            world.drive(facts.key, action.turn)
+            return False
+        case CreateAgent() | DeleteAgent() | DeleteArchives():
+            raise TypeError(f"{action} is no action on an agent")
+        case _:
+            assert_never(action)
+
+
+async def apply_swarm_action(world: World, key: str, swarm: Swarm | None, action: Action) -> bool:
+    """Do it. Returns whether the facts changed, so that the rules should be asked again at once."""
+    match action:
+        case Append():
+            await world.ledger.append(action.entries)
+            return True
+        case CreateAgent():
+            return swarm is not None and await create_agent(world, swarm, action.alias)
+        case DeleteAgent():
+            return await delete_object(world, AGENTS, key, action.name, action.uid)
+        case DeleteArchives():
+            await delete_archives(world, action.agents)
+            return False
+        case CreatePod() | DeletePod() | Probe() | Drive():
+            raise TypeError(f"{action} is no action on a swarm")
+        case _:
+            assert_never(action)
+
+
+async def create_pod(world: World, facts: AgentFacts, incarnation: int) -> bool:
+    """Make the pod. A name that is taken is looked at; a refusal is kept for the agent's condition."""
+    agent: AgentObject | None = facts.object
+    if agent is None:
+        return False
+    namespace, name = facts.key.split("/")
+    try:
+        pod = await world.gateway.create(PODS, build_pod(facts.key, agent, incarnation, world.pods))
+    except Conflict:
+        pod = await world.gateway.get(PODS, namespace, names.build_pod_name(name, incarnation))
+    except Refused as error:
+        before = world.term.refusals.get(facts.key)
+        world.term.refusals[facts.key] = Trouble(error.reason, error.message)
+        return before is None
+    world.term.refusals.pop(facts.key, None)
+    world.term.started.add(pod["metadata"]["uid"])
+    world.store.put(PODS, pod)
+    return True
+
+
+async def delete_object(world: World, resource: object, key: str, name: str, uid: str) -> bool:
+    """Ask for the end of exactly this incarnation; another one under the name stays."""
+    kind = PODS if resource is PODS else AGENTS
+    try:
+        left = await world.gateway.delete(kind, key.split("/")[0], name, uid=uid)
+    except (Conflict, NotFound):
+        return False
+    if left is not None:
+        world.store.put(kind, left)
+    return False
+
+
+async def read_bridge(world: World, facts: AgentFacts) -> bool:
+    """Ask the bridge how it is. Returns whether it is ready now."""
+    pod = facts.pod
+    if pod is None or not pod.ip:
+        return False
+    try:
+        state = await world.bridges.read_state(pod, world.bridge_token(pod.uid))
+    except (Unavailable, Refused) as error:
+        world.term.errors[pod.uid] = error.message
+        return False
+    world.term.errors.pop(pod.uid, None)
+    world.term.heard[pod.uid] = Heard(state, pod.restarts)
+    return state.ready
+
+
+async def create_agent(world: World, swarm: Swarm, alias: str) -> bool:
+    """Make the Agent of an entry, owned by the swarm; by server-side apply, so that a second try changes nothing."""
+    entry = next((entry for entry in swarm.spec.agents if entry.name == alias), None)
+    if entry is None:
+        return False
+    body = build_agent_object(swarm, alias, build_agent_spec(swarm.metadata.name, entry).dump(), entry.parent or "")
+    try:
+        made = await world.gateway.create(AGENTS, body)
+    except Conflict:
+        made = await world.gateway.get(AGENTS, swarm.metadata.namespace, body["metadata"]["name"])
+    world.store.put(AGENTS, made)
+    return True
+
+
+def build_agent_object(swarm: Swarm, alias: str, spec: Json, parent: str) -> Json:
+    """The Agent object `<swarm>-<alias>`."""
+    name = f"{swarm.metadata.name}-{alias}"
+    labels = {names.SWARM: swarm.metadata.name, names.AGENT: name}
+    owner = {
+        "apiVersion": SWARMS.api_version,
+        "kind": SWARMS.kind,
+        "name": swarm.metadata.name,
+        "uid": swarm.metadata.uid,
+        "controller": True,
+    }
+    return {
+        "apiVersion": AGENTS.api_version,
+        "kind": AGENTS.kind,
+        "metadata": {
+            "name": name,
+            "namespace": swarm.metadata.namespace,
+            "labels": labels | ({names.PARENT: parent} if parent else {}),
+            "ownerReferences": [owner],
+        },
+        "spec": spec,
+    }

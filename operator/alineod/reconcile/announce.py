@@ -1,0 +1,59 @@
+"""Tells people about ledger events as Kubernetes Events. Best effort: the ledger is the record, this is the notice."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from alineod.domain.announce import compute_announcement
+from alineod.domain.events import Row
+from alineod.errors import AlineoError
+from alineod.kube.gateway import EventRecord, EventType
+from alineod.kube.objects import AGENTS, Ref
+from alineod.reconcile.world import World
+
+WAITING = 1000  # notices; more are dropped
+log = logging.getLogger(__name__)
+
+
+class Announcer:
+    """Queues what there is to say and says it, one at a time."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._queue: asyncio.Queue[EventRecord] = asyncio.Queue(WAITING)
+
+    def listen(self, rows: Sequence[Row]) -> None:
+        """A listener of the ledger."""
+        for row in rows:
+            record = self._build(row)
+            if record is not None and not self._queue.full():
+                self._queue.put_nowait(record)
+
+    async def run(self) -> None:
+        """Say what is queued, until cancelled."""
+        while True:
+            record = await self._queue.get()
+            try:
+                await self._world.gateway.create_event(record)
+            except AlineoError as error:
+                log.debug("an Event could not be written: %s", error)
+
+    def _build(self, row: Row) -> EventRecord | None:
+        said = compute_announcement(row)
+        if said is None or row.agent is None:
+            return None
+        namespace, name = row.agent.split("/")
+        regarding = self._world.store.get(Ref(AGENTS, namespace, name))
+        if regarding is None:
+            return None
+        return EventRecord(
+            resource=AGENTS,
+            regarding=regarding,
+            type=EventType.WARNING if said.warning else EventType.NORMAL,
+            reason=said.reason,
+            action=said.action,
+            note=said.note,
+            occurrence=str(row.seq),
+            time=datetime.fromtimestamp(row.time, UTC),
+        )

@@ -1,0 +1,232 @@
+"""What a sandbox asks of the operator about archives: how to start, where to upload, what was uploaded.
+
+The operator alone holds the bucket's keys. It signs one request for one object at a time, looks at the object before
+it records it, and alone deletes.
+"""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+from alineod.checkpoints.bucket import Bucket
+from alineod.checkpoints.keys import build_checkpoint_key, build_checkpoint_prefix, build_fork_key
+from alineod.checkpoints.retention import KnownCheckpoint, decide_expired
+from alineod.crd.agent import StartFrom
+from alineod.crd.parse import parse_agent_spec
+from alineod.domain import events as ev
+from alineod.domain.state import AgentState, Checkpoint
+from alineod.domain.turn_ends import entry
+from alineod.domain.waits import build_inputs
+from alineod.errors import Unavailable
+from alineod.reconcile.gather import find_agent, find_pod
+from alineod.reconcile.world import World
+from alineod.wire.archives import (
+    CHECKPOINTER_PORT,
+    CheckpointReport,
+    ForkRequest,
+    InputFile,
+    Recorded,
+    Source,
+    SourceKind,
+    StartOrder,
+)  # fmt: skip
+from alineod.wire.turns import Grant
+
+GRANT_SECONDS = 6 * 3600
+PARENT_SESSIONS = (".alineo",)  # below home: the parent's conversation stays behind
+
+
+def find_by_pod(world: World, pod_uid: str) -> AgentState:
+    """The agent whose pod, by the ledger, is this one.
+
+    Raises:
+        Unavailable: reason `PodNotRecorded`; a stale pod, or one that the ledger does not hold yet.
+    """
+    for agent in world.ledger.state.agents.values():
+        if agent.pod is not None and agent.pod.uid == pod_uid and not agent.closed:
+            return agent
+    raise Unavailable("PodNotRecorded", "the ledger does not hold this pod as any agent's sandbox")
+
+
+def build_grant(world: World, agent: AgentState, turn: int, incarnation: int) -> Grant | None:
+    """The request that uploads one checkpoint; None without a bucket."""
+    if world.bucket is None:
+        return None
+    return world.bucket.grant_put(_checkpoint_key(world, agent, turn, incarnation), GRANT_SECONDS)
+
+
+def _checkpoint_key(world: World, agent: AgentState, turn: int, incarnation: int) -> str:
+    namespace, name = agent.key.split("/")
+    return build_checkpoint_key(world.release.base, namespace, name, turn, incarnation)
+
+
+async def build_start_order(world: World, agent: AgentState) -> StartOrder:
+    """How the agent's pod starts.
+
+    Raises:
+        Unavailable: the parent's files are still being copied, or its sandbox does not answer.
+    """
+    if agent.pod is None:
+        raise Unavailable("PodNotRecorded", "the agent has no pod")
+    sources = _build_sources(world, agent)
+    if not sources and (parent := _find_parent(world, agent)) is not None:
+        sources = [await _cut_fork(world, agent, parent)]
+    return StartOrder(
+        bridge_token=world.bridge_token(agent.pod.uid), sources=sources, inputs=await _read_inputs(world, agent)
+    )
+
+
+def _build_sources(world: World, agent: AgentState) -> list[Source]:
+    """Every checkpoint that may serve, newest first."""
+    bucket = world.bucket
+    if bucket is None:
+        return []
+    return [
+        Source(
+            kind=SourceKind.CHECKPOINT, turn=c.turn, sha256=c.sha256, bytes=c.bytes,
+            get=bucket.grant_get(c.remote_ref, GRANT_SECONDS), snapshot_ref=c.snapshot_ref, session=c.session,
+        )
+        for c in reversed(agent.checkpoints)
+        if c.remote_ref
+    ]  # fmt: skip
+
+
+def _find_parent(world: World, agent: AgentState) -> AgentState | None:
+    if agent.parent is None or parse_agent_spec(agent.spec).from_ is not StartFrom.PARENT:
+        return None
+    return world.ledger.state.agents.get(agent.parent)
+
+
+async def _cut_fork(world: World, child: AgentState, parent: AgentState) -> Source:
+    pod = find_pod(world, parent)
+    if pod is None or not pod.agent_running:
+        raise Unavailable("ParentNotReady", f"the sandbox of the parent {parent.alias} is not up")
+    fork = f"{child.key.split('/')[1]}-{child.incarnation}-{world.release.epoch}"
+    put = get = None
+    if world.bucket is not None:
+        namespace, name = child.key.split("/")
+        key = build_fork_key(world.release.base, namespace, name, fork)
+        put, get = world.bucket.grant_put(key, GRANT_SECONDS), world.bucket.grant_get(key, GRANT_SECONDS)
+    read_token = _sign(world, f"fork/{fork}")
+    request = ForkRequest(fork_id=fork, read_token=read_token, exclude=list(PARENT_SESSIONS), grant=put)
+    cut = await world.bridges.cut_fork(pod, world.bridge_token(pod.uid), request)
+    if get is None or not cut.uploaded:
+        url = f"http://{pod.ip}:{CHECKPOINTER_PORT}/v1/forks/{fork}"
+        get = Grant(method="GET", url=url, headers={"authorization": f"Bearer {read_token}"})
+    return Source(kind=SourceKind.FORK, turn=None, sha256=cut.sha256, bytes=cut.bytes, get=get)
+
+
+def _sign(world: World, text: str) -> str:
+    return hmac.new(world.ledger.secret, text.encode(), hashlib.sha256).hexdigest()
+
+
+async def _read_inputs(world: World, agent: AgentState) -> list[InputFile]:
+    """The inputs as they were when the wait was resolved, whatever those agents did since."""
+    resolved = agent.wait_resolved
+    if resolved is None:
+        return []
+    results = {alias: await _read_result(world, agent.run, alias, turn) for alias, turn in resolved.turns.items()}
+    return build_inputs(resolved, results)
+
+
+async def _read_result(world: World, run: str, alias: str, turn: int) -> str:
+    peer = find_agent(world, run, alias)
+    if peer is None:
+        return ""
+    if peer.handle.settled and peer.handle.turn == turn:
+        return peer.handle.result
+    settled = await find_settled(world, peer.key, turn)
+    return settled.result if settled else ""
+
+
+async def find_settled(world: World, key: str, turn: int) -> ev.HandleSettled | None:
+    """How a turn of the agent settled, from the ledger's rows; the latest under this name wins."""
+    found, after = None, 0
+    while rows := await world.ledger.read(agent=key, after=after):
+        for row in rows:
+            if isinstance(row.body, ev.HandleSettled) and row.body.turn == turn:
+                found = row.body
+        after = rows[-1].seq
+    return found
+
+
+async def record_checkpoint(world: World, agent: AgentState, report: CheckpointReport) -> Recorded:
+    """Look at the object, then record the checkpoint. A report of another incarnation is not taken.
+
+    Raises:
+        Unavailable: the bucket does not answer.
+    """
+    if agent.pod is None or report.incarnation != agent.pod.incarnation:
+        return Recorded(done=True, message="this pod is not the agent's sandbox any more; the report is not taken")
+    remote_ref, error = None, report.upload_error
+    if report.key:
+        remote_ref, error = await _verify(world, agent, report)
+    known = _find_checkpoint(agent, report)
+    if known is not None and known.remote_ref is None and remote_ref is not None:
+        body: ev.AnyBody = ev.AgentCheckpointUploaded(
+            turn=report.turn, incarnation=report.incarnation, remote_ref=remote_ref
+        )
+        await world.ledger.append([entry(agent, f"checkpoint/{report.turn}-{report.incarnation}/uploaded", body)])
+    elif known is None:
+        await world.ledger.append([_build_checkpointed(agent, report, remote_ref, error)])
+    if remote_ref is not None:
+        await delete_expired(world, agent.key)
+    return Recorded(done=remote_ref is not None or world.bucket is None, message=error)
+
+
+def _find_checkpoint(agent: AgentState, report: CheckpointReport) -> Checkpoint | None:
+    at = (report.turn, report.incarnation)
+    return next((c for c in agent.checkpoints if (c.turn, c.incarnation) == at), None)
+
+
+def _build_checkpointed(agent: AgentState, report: CheckpointReport, remote_ref: str | None, error: str) -> ev.Entry:
+    body = ev.AgentCheckpointed(
+        turn=report.turn, incarnation=report.incarnation, snapshot_ref=report.snapshot_ref, sha256=report.sha256,
+        bytes=report.bytes, remote_ref=remote_ref, upload_error=error or None, session=report.session,
+    )  # fmt: skip
+    return entry(agent, f"checkpoint/{report.turn}-{report.incarnation}", body)
+
+
+async def _verify(world: World, agent: AgentState, report: CheckpointReport) -> tuple[str | None, str]:
+    """The key, if the object there is the one reported; else why not."""
+    bucket, expected = world.bucket, _checkpoint_key(world, agent, report.turn, report.incarnation)
+    if bucket is None:
+        return None, "no bucket is configured"
+    if report.key != expected:
+        return None, f"the upload went to {report.key} and not to {expected}"
+    head = await asyncio.to_thread(bucket.head, expected)
+    if head is None:
+        return None, f"there is no object {expected} in the bucket"
+    if head.size != report.bytes or head.etag != report.md5:
+        return None, f"the object {expected} is not the archive that was cut ({head.size} of {report.bytes} bytes)"
+    return expected, ""
+
+
+async def delete_expired(world: World, key: str) -> None:
+    """Remove what retention no longer keeps. Failing is no harm: the next checkpoint tries again."""
+    bucket, agent = world.bucket, world.ledger.state.agents.get(key)
+    if bucket is None or agent is None:
+        return
+    await asyncio.to_thread(_delete_expired, world, bucket, agent)
+
+
+def _delete_expired(world: World, bucket: Bucket, agent: AgentState) -> None:
+    namespace, name = agent.key.split("/")
+    stored = tuple(bucket.list(build_checkpoint_prefix(world.release.base, namespace, name)))
+    recorded = [KnownCheckpoint(c.remote_ref) for c in agent.checkpoints if c.remote_ref]
+    for key in decide_expired(stored, recorded, world.clock.now(), keep=world.pods.keep, min_age=world.remote_min_age):
+        bucket.delete(key)
+
+
+async def delete_archives(world: World, agents: Sequence[str]) -> None:
+    """Remove every checkpoint of these agents from the bucket."""
+    if world.bucket is not None:
+        await asyncio.to_thread(_delete_all, world, world.bucket, agents)
+
+
+def _delete_all(world: World, bucket: Bucket, agents: Sequence[str]) -> None:
+    for agent in agents:
+        namespace, name = agent.split("/")
+        for stored in tuple(bucket.list(build_checkpoint_prefix(world.release.base, namespace, name))):
+            bucket.delete(stored.key)

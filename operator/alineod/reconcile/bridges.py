@@ -1,0 +1,114 @@
+"""The port to the processes in a sandbox, and its HTTP form. It must not know why they are asked."""
+
+import hashlib
+import hmac
+from collections.abc import AsyncIterator
+from typing import Protocol, TypeVar
+
+import aiohttp
+
+from alineod.domain.facts import PodFacts
+from alineod.errors import Conflict, Denied, Refused, Unavailable
+from alineod.wire.archives import CHECKPOINTER_PORT, ForkRequest, ForkResult
+from alineod.wire.base import decode, encode
+from alineod.wire.turns import BRIDGE_PORT, BridgeState, JournalRecord, TurnAccepted, TurnRequest
+
+M = TypeVar("M")
+
+CALL_SECONDS = 10.0
+SILENCE_SECONDS = 35.0  # the bridge sends something every 10 s
+FORK_SECONDS = 3600.0
+LINE_LIMIT = 4 << 20  # bytes of one journal record
+
+
+def build_bridge_token(secret: bytes, pod_uid: str) -> str:
+    """The token that the pod's bridge asks for. Derived, so that every leader knows it and nobody stores it."""
+    return hmac.new(secret, f"bridge/{pod_uid}".encode(), hashlib.sha256).hexdigest()
+
+
+class Bridges(Protocol):
+    """What may be asked of a sandbox. All raise Unavailable when it does not answer, Refused when it says no."""
+
+    async def read_state(self, pod: PodFacts, token: str) -> BridgeState: ...
+
+    async def start_turn(self, pod: PodFacts, token: str, request: TurnRequest) -> TurnAccepted:
+        """Hand a turn over; the same turn id again starts nothing."""
+        ...
+
+    def follow(self, pod: PodFacts, token: str, after: int) -> AsyncIterator[JournalRecord]:
+        """The journal from the record after `after`, then live, until the caller stops."""
+        ...
+
+    async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult: ...
+
+
+class HttpBridges:
+    """Bridges and checkpointers by the IP address of their pod."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def read_state(self, pod: PodFacts, token: str) -> BridgeState:
+        return await self._call(BridgeState, "GET", _url(pod, BRIDGE_PORT, "/v1/state"), token)
+
+    async def start_turn(self, pod: PodFacts, token: str, request: TurnRequest) -> TurnAccepted:
+        return await self._call(TurnAccepted, "POST", _url(pod, BRIDGE_PORT, "/v1/turns"), token, encode(request))
+
+    async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult:
+        url = _url(pod, CHECKPOINTER_PORT, "/v1/forks")
+        return await self._call(ForkResult, "POST", url, token, encode(request), seconds=FORK_SECONDS)
+
+    async def follow(self, pod: PodFacts, token: str, after: int) -> AsyncIterator[JournalRecord]:
+        url = _url(pod, BRIDGE_PORT, f"/v1/journal?after={after}&follow=1")
+        timeout = aiohttp.ClientTimeout(total=None, connect=CALL_SECONDS, sock_read=SILENCE_SECONDS)
+        try:
+            async with self._session.get(
+                url, headers=_headers(token), timeout=timeout, read_bufsize=LINE_LIMIT
+            ) as answer:
+                await _check(answer)
+                async for line in answer.content:
+                    if line.strip():
+                        yield decode(JournalRecord, line)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise Unavailable("BridgeNotAnswering", f"the journal of {pod.name} broke off: {_say(error)}") from error
+
+    async def _call(
+        self, kind: type[M], method: str, url: str, token: str, body: bytes | None = None, seconds: float = CALL_SECONDS
+    ) -> M:
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=CALL_SECONDS)
+        try:
+            async with self._session.request(
+                method, url, data=body, headers=_headers(token), timeout=timeout
+            ) as answer:
+                await _check(answer)
+                return decode(kind, await answer.read())
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unavailable("BridgeNotAnswering", f"{method} {url}: {_say(error)}") from error
+
+
+def _say(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _url(pod: PodFacts, port: int, path: str) -> str:
+    host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
+    return f"http://{host}:{port}{path}"
+
+
+def _headers(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}", "content-type": "application/json"}
+
+
+async def _check(answer: aiohttp.ClientResponse) -> None:
+    if answer.status < 400:
+        return
+    said = (await answer.text())[:1000]
+    match answer.status:
+        case 401 | 403:
+            raise Denied("BridgeDenied", f"the sandbox refused the operator's token: {said}")
+        case 409:
+            raise Conflict("TurnConflict", said)
+        case 423 | 425 | 429 | 502 | 503 | 504:
+            raise Unavailable("BridgeBusy", said)
+        case _:
+            raise Refused("BridgeRefused", f"HTTP {answer.status}: {said}")

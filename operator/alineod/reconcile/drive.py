@@ -1,0 +1,162 @@
+"""Follows running turns: hands the turn over, reads the journal into the ledger, ends when the turn has ended.
+
+One task per agent. It may die after any line: the next one hands over the same turn id and reads on after the last
+journal record that the ledger holds.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from alineod.domain.journal import Batch, Heard, compute_batch
+from alineod.domain.state import AgentState
+from alineod.domain.turn_starts import build_prompt_text
+from alineod.errors import AlineoError, Conflict, Unavailable
+from alineod.kube.objects import AGENTS, Ref
+from alineod.reconcile.archives import build_grant
+from alineod.reconcile.gather import find_pod, read_spec, read_supervision
+from alineod.reconcile.world import World
+from alineod.wire.turns import JournalRecord, TurnLimits, TurnRequest
+
+LINGER = 0.1  # s that records are gathered for one append
+MOST = 200  # records in one append
+RETRY = 1.0  # s after the sandbox did not answer
+Item = JournalRecord | AlineoError | None  # a record, what broke the journal off, or its end
+log = logging.getLogger(__name__)
+
+
+class Drivers:
+    """The tasks that follow turns, one per agent."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def ensure(self, world: World, key: str, turn: int) -> None:
+        """See to it that a task follows this turn."""
+        running = self._tasks.get(key)
+        if running is not None and not running.done():
+            return
+        task = asyncio.create_task(drive_turn(world, key, turn), name=f"turn {turn} of {key}")
+        self._tasks[key] = task
+        task.add_done_callback(lambda done: self._finish(world, key, done))
+
+    async def close(self) -> None:
+        """Stop following. The turns go on in their sandboxes."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _finish(self, world: World, key: str, done: asyncio.Task[None]) -> None:
+        if self._tasks.get(key) is done:
+            del self._tasks[key]
+        if not done.cancelled() and (error := done.exception()) is not None:
+            log.error("%s: following its turn failed", key, exc_info=error)
+        namespace, name = key.split("/")
+        world.wake(Ref(AGENTS, namespace, name))
+
+
+async def drive_turn(world: World, key: str, number: int) -> None:
+    """Follow the turn until the ledger holds its end, or its pod is gone and the pass has to decide."""
+    while (agent := _find_running(world, key, number)) is not None:
+        pod = find_pod(world, agent)
+        if pod is None or pod.over or agent.turn is None or agent.turn.incarnation != agent.incarnation:
+            return
+        try:
+            if not pod.deleting:
+                await world.bridges.start_turn(pod, world.bridge_token(pod.uid), _build_request(world, agent))
+            await _follow(world, key, number)
+        except Conflict as error:
+            log.warning("%s: the bridge does not take turn %d: %s", key, number, error.message)
+            await asyncio.sleep(RETRY)
+        except Unavailable as error:
+            log.info("%s: %s", key, error.message)
+            world.term.errors[pod.uid] = error.message
+            namespace, name = key.split("/")
+            world.wake(Ref(AGENTS, namespace, name))
+            await asyncio.sleep(RETRY)
+
+
+def _find_running(world: World, key: str, number: int) -> AgentState | None:
+    agent = world.ledger.state.agents.get(key)
+    running = agent is not None and agent.turn_running and agent.turn is not None and agent.turn.number == number
+    return agent if running else None
+
+
+def _build_request(world: World, agent: AgentState) -> TurnRequest:
+    turn = agent.turn
+    if turn is None:
+        raise Conflict("NoTurn", f"{agent.key} has no turn")
+    spec = read_spec(world, agent)
+    grant = build_grant(world, agent, turn.number, agent.incarnation) if spec.checkpoint else None
+    return TurnRequest(
+        turn=turn.number, turn_id=turn.id, prompt=build_prompt_text(turn, agent.interruption),
+        limits=TurnLimits(turn_max=spec.limits.turn_max, prompt_inactivity=spec.limits.prompt_inactivity),
+        checkpoint=spec.checkpoint, grant=grant,
+    )  # fmt: skip
+
+
+async def _follow(world: World, key: str, number: int) -> None:
+    """Read the journal into the ledger until the turn's end is in it."""
+    agent = world.ledger.state.agents[key]
+    pod = find_pod(world, agent)
+    if pod is None:
+        return
+    heard = Heard()
+    records = world.bridges.follow(pod, world.bridge_token(pod.uid), agent.journal_seq)
+    async with contextlib.aclosing(_batches(records)) as batches:
+        async for records_heard in batches:
+            current = world.ledger.state.agents[key]
+            batch: Batch = compute_batch(current, heard, records_heard, read_supervision(world, current))
+            heard = batch.heard
+            world.term.live_text[key] = heard.text
+            if batch.entries:
+                await world.ledger.append(batch.entries)
+            if _find_running(world, key, number) is None:
+                world.term.live_text.pop(key, None)
+                return
+
+
+async def _batches(records: AsyncIterator[JournalRecord]) -> AsyncGenerator[list[JournalRecord], None]:
+    """Records in groups: what arrives within LINGER of the first, MOST at the most."""
+    queue: asyncio.Queue[Item] = asyncio.Queue(MOST * 2)
+    reader = asyncio.create_task(_read_into(queue, records))
+    try:
+        while (first := await queue.get()) is not None:
+            group, last = await _gather_group(queue, first)
+            if group:
+                yield group
+            if isinstance(last, AlineoError):
+                raise last
+            if last is None:
+                return
+    finally:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+
+
+async def _read_into(queue: asyncio.Queue[Item], records: AsyncIterator[JournalRecord]) -> None:
+    try:
+        async for record in records:
+            await queue.put(record)
+        await queue.put(None)
+    except AlineoError as error:
+        await queue.put(error)
+
+
+async def _gather_group(queue: asyncio.Queue[Item], first: Item) -> tuple[list[JournalRecord], Item]:
+    """The group, and the item that ended it (a record when it is only full or late)."""
+    group: list[JournalRecord] = []
+    item: Item = first
+    deadline = asyncio.get_running_loop().time() + LINGER
+    while isinstance(item, JournalRecord):
+        group.append(item)
+        if len(group) >= MOST or item.event == "turn.ended":
+            return group, item
+        try:
+            async with asyncio.timeout_at(deadline):
+                item = await queue.get()
+        except TimeoutError:
+            return group, group[-1]
+    return group, item

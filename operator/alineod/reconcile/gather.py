@@ -1,0 +1,305 @@
+"""The facts of one object: from the store, the ledger and what this term has heard. Absence is confirmed by a read."""
+
+from alineod.crd.agent import AgentSpec
+from alineod.crd.check import check_agent, check_effective, check_swarm
+from alineod.crd.merge import merge_defaults
+from alineod.crd.objects import ADOPT, Agent, Swarm
+from alineod.crd.parse import parse_agent, parse_agent_spec, parse_swarm
+from alineod.crd.swarm import SupervisionSpec
+from alineod.domain.facts import (
+    AgentFacts,
+    AgentObject,
+    MemberObject,
+    Peer,
+    PodFacts,
+    RunFacts,
+    SwarmFacts,
+    SwarmObject,
+    Trouble,
+)  # fmt: skip
+from alineod.domain.state import AgentState
+from alineod.errors import Denied, NotFound, Refused, Unavailable
+from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, read_label
+from alineod.podspec import names
+from alineod.podspec.observe import parse_pod
+from alineod.reconcile.world import World
+
+
+async def read_object(world: World, resource: Resource, key: str, *, confirm: bool) -> Json | None:
+    """The object as last seen; `confirm` asks the API server before it is called gone.
+
+    Raises:
+        Unavailable: nobody can say that it is gone, such as while the CRD itself is being removed.
+    """
+    namespace, name = key.split("/")
+    known = world.store.get(Ref(resource, namespace, name))
+    if known is not None or not confirm:
+        return known
+    try:
+        found = await world.gateway.get(resource, namespace, name)
+    except NotFound:
+        await _confirm_served(world, resource)
+        return None
+    world.store.put(resource, found)
+    return found
+
+
+async def _confirm_served(world: World, resource: Resource) -> None:
+    """Objects that went with their CRD were not deleted by a person."""
+    if not resource.group:
+        return
+    try:
+        crd = await world.gateway.get(CRDS, "", str(resource))
+    except Denied:
+        return
+    except NotFound as error:
+        raise Unavailable("ResourceNotServed", f"the CRD {resource} is not installed") from error
+    if crd["metadata"].get("deletionTimestamp"):
+        raise Unavailable("ResourceNotServed", f"the CRD {resource} is being removed")
+
+
+async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None]:
+    """The facts of an agent, and its object as parsed."""
+    ledger = world.ledger.state.agents.get(key)
+    raw = await read_object(world, AGENTS, key, confirm=ledger is not None and not ledger.closed)
+    try:
+        agent = parse_agent(raw) if raw is not None else None
+        invalid = None
+    except Refused as error:
+        agent, invalid = None, Trouble(error.reason, error.message)
+    swarm, run = _gather_run(world, agent, ledger)
+    obj = None
+    if agent is not None:
+        obj, invalid = _gather_object(agent, swarm)
+    pods = await _gather_pods(world, key, ledger)
+    pod = _pick(pods, ledger.incarnation if ledger and ledger.pod else None)
+    heard = world.term.heard.get(pod.uid) if pod else None
+    facts = AgentFacts(
+        now=world.now(),
+        key=key,
+        epoch=world.release.epoch,
+        object=obj,
+        invalid=invalid,
+        run=run,
+        ledger=ledger,
+        pod=pod,
+        next_pod=_pick(pods, ledger.incarnation + 1 if ledger else None),
+        stale_pods=_stale(pods, ledger),
+        bridge=heard.state if heard and pod and heard.restarts == pod.restarts else None,
+        bridge_error=world.term.errors.get(pod.uid, "") if pod else "",
+        reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
+        live_text=world.term.live_text.get(key, ""),
+        peers=_gather_peers(world, obj, run),
+        has_bucket=world.bucket is not None,
+        refusal=world.term.refusals.get(key),
+    )
+    return facts, agent
+
+
+def _gather_run(world: World, agent: Agent | None, ledger: AgentState | None) -> tuple[Swarm | None, RunFacts]:
+    run = agent.run if agent else ledger.run if ledger else ""
+    swarm = _parse_swarm(world, run)
+    if swarm is None:
+        return None, RunFacts(False, True, world.ledger.state.runs.get(run))
+    owner = swarm.status.instance
+    ours = owner in ("", world.release.instance)
+    facts = RunFacts(True, ours, world.ledger.state.runs.get(run), owner, swarm.spec.supervision)
+    return swarm, facts
+
+
+def _parse_swarm(world: World, run: str) -> Swarm | None:
+    namespace, _, name = run.partition("/")
+    raw = world.store.get(Ref(SWARMS, namespace, name))
+    try:
+        return parse_swarm(raw) if raw is not None else None
+    except Refused:
+        return None
+
+
+def read_supervision(world: World, agent: AgentState) -> SupervisionSpec:
+    """The supervision of the agent's swarm; the defaults once the swarm is gone."""
+    swarm = _parse_swarm(world, agent.run)
+    return swarm.spec.supervision if swarm else SupervisionSpec()
+
+
+def read_spec(world: World, agent: AgentState) -> AgentSpec:
+    """The agent's effective spec as it is now; as it was spawned once its object is gone."""
+    namespace, name = agent.key.split("/")
+    raw = world.store.get(Ref(AGENTS, namespace, name))
+    try:
+        own = parse_agent(raw).spec if raw is not None else parse_agent_spec(agent.spec)
+    except Refused:
+        own = parse_agent_spec(agent.spec)
+    swarm = _parse_swarm(world, agent.run)
+    return merge_defaults(swarm.spec.defaults, own) if swarm else own
+
+
+def _gather_object(agent: Agent, swarm: Swarm | None) -> tuple[AgentObject, Trouble | None]:
+    spec = merge_defaults(swarm.spec.defaults, agent.spec) if swarm else agent.spec
+    problems = [*check_agent(agent.metadata.name, agent.spec), *(check_effective(spec) if swarm else ())]
+    invalid = Trouble(str(problems[0].flaw), f"{problems[0].field}: {problems[0].message}") if problems else None
+    obj = AgentObject(
+        uid=agent.metadata.uid,
+        generation=agent.metadata.generation,
+        swarm=agent.spec.swarm,
+        alias=agent.alias,
+        spec=spec,
+        parent=agent.spec.parent or "",
+        adopt=agent.metadata.annotations.get(ADOPT) == "true",
+        deleting=agent.metadata.deletion_timestamp is not None,
+    )
+    return obj, invalid
+
+
+async def _gather_pods(world: World, key: str, ledger: AgentState | None) -> list[PodFacts]:
+    namespace, name = key.split("/")
+    pods = [parse_pod(raw) for raw in world.store.find_by_agent(PODS, namespace, name)]
+    if ledger is None or ledger.pod is None or ledger.closed or any(pod.uid == ledger.pod.uid for pod in pods):
+        return pods
+    found = await read_object(world, PODS, f"{namespace}/{ledger.pod.name}", confirm=True)
+    return [*pods, parse_pod(found)] if found is not None and read_label(found, names.AGENT) == name else pods
+
+
+def _pick(pods: list[PodFacts], incarnation: int | None) -> PodFacts | None:
+    return next((pod for pod in pods if pod.incarnation == incarnation), None)
+
+
+def _stale(pods: list[PodFacts], ledger: AgentState | None) -> tuple[PodFacts, ...]:
+    if ledger is None:
+        return ()
+    return tuple(
+        pod for pod in pods if pod.incarnation < ledger.incarnation or pod.incarnation > ledger.incarnation + 1
+    )
+
+
+def _gather_peers(world: World, obj: AgentObject | None, run: RunFacts) -> dict[str, Peer]:
+    if obj is None or run.state is None:
+        return {}
+    wanted = {*(obj.spec.wait_for.agents if obj.spec.wait_for else ()), *([obj.parent] if obj.parent else [])}
+    found = {alias: find_agent(world, run.state.key, alias) for alias in wanted}
+    return {alias: _peer(world, agent) for alias, agent in found.items() if agent is not None}
+
+
+def find_agent(world: World, run: str, alias: str) -> AgentState | None:
+    """An agent of a run by its short name."""
+    agents = world.ledger.state.agents
+    usual = agents.get(f"{run}-{alias}")
+    if usual is not None and usual.run == run and usual.alias == alias:
+        return usual
+    return next((agent for agent in agents.values() if agent.run == run and agent.alias == alias), None)
+
+
+def _peer(world: World, agent: AgentState) -> Peer:
+    pod = find_pod(world, agent)
+    up = pod is not None and pod.agent_running and not pod.deleting
+    return Peer(agent.key, agent.handle, agent.closed, up, agent.closed or agent.released)
+
+
+def find_pod(world: World, agent: AgentState) -> PodFacts | None:
+    """The pod that the ledger holds for the agent, as last seen."""
+    if agent.pod is None:
+        return None
+    raw = world.store.get(Ref(PODS, agent.key.split("/")[0], agent.pod.name))
+    pod = parse_pod(raw) if raw is not None else None
+    return pod if pod is not None and pod.uid == agent.pod.uid else None
+
+
+async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None]:
+    """The facts of a swarm, and its object as parsed."""
+    ledger = world.ledger.state.runs.get(key)
+    raw = await read_object(world, SWARMS, key, confirm=ledger is not None and not ledger.deleted)
+    try:
+        swarm = parse_swarm(raw) if raw is not None else None
+        invalid = None
+    except Refused as error:
+        swarm, invalid = None, Trouble(error.reason, error.message)
+    obj = None
+    if swarm is not None:
+        obj, invalid = _gather_swarm_object(swarm)
+    members = _gather_members(world, key, swarm)
+    facts = SwarmFacts(
+        now=world.now(),
+        key=key,
+        cluster_uid=world.release.cluster_uid,
+        instance=world.release.instance,
+        object=obj,
+        invalid=invalid,
+        ledger=ledger,
+        members=members,
+        taken=_taken(world, key, swarm, members),
+        agents={a.key: a for a in world.ledger.state.agents.values() if a.run == key},
+        stuck=_stuck(world, key),
+        replicated=_replicated(world),
+        replicated_seq=world.ledger.acknowledged_seq if world.bucket else 0,
+    )
+    return facts, swarm
+
+
+def _gather_swarm_object(swarm: Swarm) -> tuple[SwarmObject, Trouble | None]:
+    problems = check_swarm(swarm.metadata.name, swarm.spec)
+    invalid = Trouble(str(problems[0].flaw), f"{problems[0].field}: {problems[0].message}") if problems else None
+    obj = SwarmObject(
+        uid=swarm.metadata.uid,
+        generation=swarm.metadata.generation,
+        spec=swarm.spec,
+        instance=swarm.status.instance,
+        adopt=swarm.metadata.annotations.get(ADOPT) == "true",
+        deleting=swarm.metadata.deletion_timestamp is not None,
+    )
+    return obj, invalid
+
+
+def _read_members(world: World, key: str) -> list[Agent]:
+    namespace, name = key.split("/")
+    found = []
+    for raw in world.store.find_by_swarm(AGENTS, namespace, name):
+        try:
+            agent = parse_agent(raw)
+        except Refused:
+            continue
+        if agent.spec.swarm == name:
+            found.append(agent)
+    return found
+
+
+def _gather_members(world: World, key: str, swarm: Swarm | None) -> tuple[MemberObject, ...]:
+    uid = swarm.metadata.uid if swarm else ""
+    return tuple(
+        MemberObject(
+            name=agent.metadata.name,
+            uid=agent.metadata.uid,
+            alias=agent.alias,
+            controlled=any(o.controller and o.uid == uid for o in agent.metadata.owner_references),
+        )
+        for agent in _read_members(world, key)
+    )
+
+
+def _taken(world: World, key: str, swarm: Swarm | None, members: tuple[MemberObject, ...]) -> tuple[str, ...]:
+    """Wanted names that an Agent of somebody else has."""
+    if swarm is None:
+        return ()
+    namespace, name = key.split("/")
+    ours = {member.name for member in members}
+    wanted = (f"{name}-{entry.name}" for entry in swarm.spec.agents)
+    return tuple(n for n in wanted if n not in ours and world.store.get(Ref(AGENTS, namespace, n)) is not None)
+
+
+def _stuck(world: World, key: str) -> tuple[str, ...]:
+    return tuple(
+        sorted(
+            agent.alias
+            for agent in _read_members(world, key)
+            if any(c.type == "Stalled" and c.status == "True" for c in agent.status.conditions)
+        )
+    )
+
+
+def _replicated(world: World) -> Trouble | None:
+    if world.bucket is None:
+        return Trouble("NoBucket", "no bucket is configured: the ledger lies on the operator's volume alone")
+    replication = world.ledger.replication
+    if replication.failing_since is not None:
+        age = world.clock.monotonic() - replication.failing_since
+        return Trouble("BucketUnavailable", f"{replication.error} (for {age // 60:.0f} min)")
+    return None

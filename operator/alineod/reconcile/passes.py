@@ -1,0 +1,83 @@
+"""The passes over an Agent and a Swarm: the same loop of facts, decision and actions, then the status."""
+
+import logging
+
+from alineod.crd.objects import Agent, Swarm
+from alineod.domain.actions import Decision, Standing
+from alineod.domain.agent_rules import decide_agent
+from alineod.domain.status import compute_agent_status, compute_swarm_status
+from alineod.domain.swarm_rules import decide_swarm
+from alineod.errors import NotFound
+from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource
+from alineod.reconcile.act import apply_agent_action, apply_swarm_action
+from alineod.reconcile.gather import gather_agent, gather_swarm
+from alineod.reconcile.world import World
+
+MAX_STEPS = 20  # decisions in one pass; more would be a circle
+log = logging.getLogger(__name__)
+
+
+async def run_pass(world: World, ref: Ref) -> float | None:
+    """Look at one object. Returns in how many seconds to look again, or None when only news matters."""
+    key = f"{ref.namespace}/{ref.name}"
+    if ref.resource == SWARMS:
+        return await run_swarm_pass(world, key)
+    if ref.resource == AGENTS:
+        return await run_agent_pass(world, key)
+    return None
+
+
+async def run_agent_pass(world: World, key: str) -> float | None:
+    """One pass over an agent."""
+    for _ in range(MAX_STEPS):
+        facts, agent = await gather_agent(world, key)
+        decision = decide_agent(facts)
+        _say(key, decision)
+        changed = [await apply_agent_action(world, facts, action) for action in decision.actions]
+        if decision.rule == "reattach":
+            world.term.reattached.add(key)
+        if not any(changed):
+            break
+    if agent is not None and decision.standing is not None:
+        status = compute_agent_status(facts, decision.standing, agent.status)
+        if status != agent.status:
+            await write_status(world, AGENTS, agent, status.model_dump(mode="json", by_alias=True, exclude_none=True))
+            world.wake(Ref(SWARMS, agent.metadata.namespace, agent.spec.swarm))
+    return decision.again_after
+
+
+async def run_swarm_pass(world: World, key: str) -> float | None:
+    """One pass over a swarm."""
+    for _ in range(MAX_STEPS):
+        facts, swarm = await gather_swarm(world, key)
+        decision = decide_swarm(facts)
+        _say(key, decision)
+        changed = [await apply_swarm_action(world, key, swarm, action) for action in decision.actions]
+        if not any(changed):
+            break
+    if swarm is not None and decision.standing is not None:
+        status = compute_swarm_status(facts, decision.standing, swarm.status)
+        if status != swarm.status:
+            await write_status(world, SWARMS, swarm, status.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return decision.again_after
+
+
+def _say(key: str, decision: Decision) -> None:
+    if decision.actions:
+        standing = decision.standing or Standing(decision.rule, "")
+        log.info("%s: %s (%s) %s", key, decision.rule, standing.reason, standing.message)
+
+
+async def write_status(world: World, resource: Resource, obj: Agent | Swarm, status: Json) -> None:
+    """Server-side apply of the whole status. An object that went meanwhile needs none."""
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": obj.metadata.name, "namespace": obj.metadata.namespace, "uid": obj.metadata.uid},
+        "status": status,
+    }
+    try:
+        written = await world.gateway.apply_status(resource, body)
+    except NotFound:
+        return
+    world.store.put(resource, written)

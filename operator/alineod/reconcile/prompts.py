@@ -1,0 +1,113 @@
+"""The verbs of the thin API: give an agent a prompt, and wait for what came of it."""
+
+import asyncio
+from dataclasses import dataclass
+
+from alineod.domain import events as ev
+from alineod.domain.events import Outcome
+from alineod.domain.state import AgentState
+from alineod.domain.turn_ends import entry
+from alineod.errors import Conflict, NotFound
+from alineod.reconcile.archives import find_settled
+from alineod.reconcile.world import World
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The turn that the prompt becomes, unless turns are cut off before it."""
+
+    id: str
+    turn: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a turn; `outcome` None while nothing has."""
+
+    turn: int | None
+    outcome: Outcome | None
+    result: str = ""
+    error: str = ""
+    error_kind: str = ""
+
+
+def read_agent(world: World, key: str) -> AgentState:
+    """The agent as the ledger has it.
+
+    Raises:
+        NotFound: no such agent was ever accepted.
+    """
+    agent = world.ledger.state.agents.get(key)
+    if agent is None:
+        raise NotFound("AgentNotFound", f"there is no agent {key}: `kubectl get agents` lists them")
+    return agent
+
+
+async def queue_prompt(world: World, key: str, text: str, idempotency_key: str) -> Accepted:
+    """Put a prompt into the agent's inbox; it becomes a turn when the agent is free.
+
+    Raises:
+        NotFound: no such agent.
+        Conflict: `NotLive`, it has ended; `IdTaken`, the idempotency key stands for another prompt.
+    """
+    agent = read_agent(world, key)
+    if agent.closed:
+        raise Conflict("NotLive", f"the agent {key} has ended ({agent.state}: {agent.message or agent.reason})")
+    message = ev.InboxQueued(id=idempotency_key, kind="prompt", text=text)
+    rows = await world.ledger.append([entry(agent, f"inbox/{idempotency_key}", message)])
+    return Accepted(idempotency_key, await _find_turn(world, key, rows[0].seq, idempotency_key))
+
+
+async def _find_turn(world: World, key: str, seq: int, message: str) -> int:
+    """The turn that the prompt became or will become."""
+    after = seq - 1
+    while rows := await world.ledger.read(agent=key, after=after):
+        for row in rows:
+            if isinstance(row.body, ev.InboxDelivered) and message in row.body.ids:
+                return row.body.turn
+        after = rows[-1].seq
+    agent = read_agent(world, key)
+    ahead = [m.id for m in agent.inbox if m.kind == "prompt"]
+    last = agent.turn.number if agent.turn else 1
+    return last + (ahead.index(message) + 1 if message in ahead else 1)
+
+
+async def read_result(world: World, key: str, turn: int | None, wait: float) -> Result:
+    """What came of the turn (of the latest one when None), waiting up to `wait` seconds for it.
+
+    Raises:
+        NotFound: no such agent.
+    """
+    read_agent(world, key)
+    changed = asyncio.Event()
+    unsubscribe = world.ledger.subscribe(lambda rows: changed.set() if any(r.agent == key for r in rows) else None)
+    try:
+        deadline = asyncio.get_running_loop().time() + wait
+        while True:
+            changed.clear()
+            result = await _read_now(world, key, turn)
+            if result.outcome is not None or not await _wait_for(changed, deadline):
+                return result
+    finally:
+        unsubscribe()
+
+
+async def _wait_for(changed: asyncio.Event, deadline: float) -> bool:
+    try:
+        async with asyncio.timeout_at(deadline):
+            await changed.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _read_now(world: World, key: str, turn: int | None) -> Result:
+    agent = read_agent(world, key)
+    handle = agent.handle
+    if handle.settled and (turn is None or handle.turn == turn or agent.closed):
+        return Result(handle.turn, handle.outcome, handle.result, handle.error, handle.error_kind)
+    past = agent.turn is not None and turn is not None and turn <= agent.turn.number
+    settled = await find_settled(world, key, turn) if past and turn is not None else None
+    if settled is None:
+        return Result(turn, None)
+    return Result(turn, settled.outcome, settled.result, settled.error, settled.error_kind or "")

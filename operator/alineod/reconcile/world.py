@@ -1,0 +1,74 @@
+"""Everything a pass may touch, wired once by the composition root, and what one term of a leader remembers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from alineod.checkpoints.bucket import Bucket
+from alineod.clock import Clock
+from alineod.domain.facts import Trouble
+from alineod.kube.gateway import Gateway
+from alineod.kube.objects import Ref
+from alineod.kube.store import Store
+from alineod.ledger.port import Ledger
+from alineod.podspec.context import PodContext
+from alineod.reconcile.bridges import Bridges, build_bridge_token
+from alineod.wire.turns import BridgeState
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a bridge last said, and by which process: a restarted container has to be asked again."""
+
+    state: BridgeState
+    restarts: int
+
+
+@dataclass
+class Term:
+    """Memory of this term only. Losing it loses nothing: all of it is heard or asked again."""
+
+    heard: dict[str, Heard] = field(default_factory=dict)  # by pod UID
+    errors: dict[str, str] = field(default_factory=dict)  # why a bridge did not answer, by pod UID
+    reattached: set[str] = field(default_factory=set)  # agent keys
+    started: set[str] = field(default_factory=set)  # UIDs of pods made in this term
+    refusals: dict[str, Trouble] = field(default_factory=dict)  # by agent key
+    live_text: dict[str, str] = field(default_factory=dict)  # of the running turn, by agent key
+
+
+@dataclass(frozen=True)
+class Release:
+    """Which release this is, where it runs, and under which epoch it leads."""
+
+    instance: str
+    cluster_uid: str
+    epoch: int
+    base: str = ""  # what every key in the bucket begins with
+
+
+@dataclass(frozen=True)
+class World:
+    """The ports and the term's memory.
+
+    `wake` looks at an object's key soon; `drive` follows an agent's running turn; `remote_min_age` in seconds.
+    """
+
+    gateway: Gateway
+    store: Store
+    ledger: Ledger
+    bucket: Bucket | None
+    bridges: Bridges
+    clock: Clock
+    pods: PodContext
+    release: Release
+    wake: Callable[[Ref], None]
+    drive: Callable[[str, int], None]
+    remote_min_age: float = 600.0
+    term: Term = field(default_factory=Term)
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return self.clock.now().timestamp()
+
+    def bridge_token(self, pod_uid: str) -> str:
+        """The token of the bridge in that pod."""
+        return build_bridge_token(self.ledger.secret, pod_uid)
