@@ -51,6 +51,17 @@ TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenRe
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A resource whose objects are kept in the store: those that match a label selector, or all of them."""
+
+    resource: Resource
+    labels: str = ""
+
+
+WATCHED = (Watched(SWARMS), Watched(AGENTS), Watched(PODS, f"{MANAGED_BY}={MANAGER}"))
+
+
 class Ref(NamedTuple):
     """Which object, whatever its incarnation: the key of the store and of the work queue.
 

@@ -1,0 +1,50 @@
+"""What the operator may do in the cluster, as data: the chart's roles are generated from it.
+
+Beside each verb of the gateway stands who needs it. Nothing is asked for in advance.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """Where a permission holds."""
+
+    # In every namespace that is watched: a ClusterRole, or a Role in each of a list.
+    WATCHED = "watched"
+    # In the operator's own namespace.
+    OWN = "own"
+    # For what belongs to no namespace.
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """`verbs` on `resources` of `group`, narrowed to `names` where there are any."""
+
+    scope: Scope
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+PERMISSIONS: tuple[Permission, ...] = (
+    # Watched and swept; agents are also made by server-side apply and ended.
+    Permission(Scope.WATCHED, "alineo.dev", ("swarms",), ("get", "list", "watch")),
+    Permission(Scope.WATCHED, "alineo.dev", ("agents",), ("get", "list", "watch", "create", "patch", "delete")),
+    Permission(Scope.WATCHED, "alineo.dev", ("swarms/status", "agents/status"), ("patch",)),
+    # Sandboxes: watched, made and ended, never changed.
+    Permission(Scope.WATCHED, "", ("pods",), ("get", "list", "watch", "create", "delete")),
+    # Claims of agents that want one; they go with their owner.
+    Permission(Scope.WATCHED, "", ("persistentvolumeclaims",), ("get", "create", "delete")),
+    Permission(Scope.WATCHED, "events.k8s.io", ("events",), ("create",)),
+    # The Lease and the label by which the Service finds the leader.
+    Permission(Scope.OWN, "coordination.k8s.io", ("leases",), ("get", "create", "update")),
+    Permission(Scope.OWN, "", ("pods",), ("get", "patch")),
+    # Who calls the control API, and whether the cluster lets them.
+    Permission(Scope.CLUSTER, "authentication.k8s.io", ("tokenreviews",), ("create",)),
+    Permission(Scope.CLUSTER, "authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+    # Its UID is the cluster's identity.
+    Permission(Scope.CLUSTER, "", ("namespaces",), ("get",), ("kube-system",)),
+)

@@ -1,0 +1,160 @@
+"""What the operator counts and measures, under the names that dashboards and alerts use.
+
+One `Metrics` is built by the composition root and passed to who observes. It must not know what it is told about.
+"""
+
+from collections.abc import Callable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+
+# From a read served by memory to a call at its deadline.
+_CALL_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0)
+# From a pass that finds nothing to do to one at its limit.
+_PASS_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+# The verbs of `kube.gateway` that change something in the cluster.
+_WRITES = frozenset({"create", "delete", "apply", "apply_status", "patch"})
+
+
+class Metrics:
+    """Every series of the operator in a registry of its own; times are in seconds."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._count_watched()
+        self._count_passes()
+        self._count_calls()
+        self._count_leadership()
+        self._count_work()
+
+    def _count_watched(self) -> None:
+        self._events = self._counter("alineod_watch_events", "Watch events received.", "kind")
+        self._ghosts = self._counter(
+            "alineod_sweep_ghosts", "Objects a sweep found gone that no watch had told of; should stay near 0.", "kind"
+        )
+        self._missed = self._counter(
+            "alineod_sweep_missed", "Objects a sweep found that no watch had told of in time; should stay at 0.", "kind"
+        )
+        self._sweeps = self._counter("alineod_sweeps", "Sweeps by result: done or failed.", "result")
+
+    def _count_passes(self) -> None:
+        self._passes = self._counter("alineod_passes", "Passes over a key by outcome.", "outcome")
+        self._pass_seconds = Histogram(
+            "alineod_pass_seconds", "Duration of a pass.", registry=self.registry, buckets=_PASS_BUCKETS
+        )
+        self._depth = self._gauge("alineod_queue_depth", "Keys that wait for a worker.")
+        self._age = self._gauge("alineod_queue_oldest_seconds", "How long the first of them has waited.")
+
+    def _count_calls(self) -> None:
+        self._calls = self._counter(
+            "alineod_api_requests",
+            "Requests to the API server by verb, resource and code; code 0 had no answer.",
+            "verb",
+            "resource",
+            "code",
+        )
+        self._writes = self._counter("alineod_api_writes", "Requests that may change something.", "resource")
+        self._call_seconds = Histogram(
+            "alineod_api_request_seconds",
+            "Duration of a request.",
+            ("verb",),
+            registry=self.registry,
+            buckets=_CALL_BUCKETS,
+        )
+
+    def _count_leadership(self) -> None:
+        self._epoch = self._gauge("alineod_lease_epoch", "The epoch this process leads in; 0 on a standby.")
+        self._renewals = Histogram(
+            "alineod_lease_renew_seconds",
+            "Duration of a renewal of the lease.",
+            registry=self.registry,
+            buckets=_CALL_BUCKETS,
+        )
+        self._lag = self._gauge("alineod_loop_lag_seconds", "How late the event loop last came to its turn.")
+
+    def _count_work(self) -> None:
+        self._appends = Histogram(
+            "alineod_ledger_append_seconds",
+            "Time until an append was acknowledged.",
+            registry=self.registry,
+            buckets=_CALL_BUCKETS,
+        )
+        self._agents = self._gauge("alineod_agents", "Agents by phase.", "phase")
+        self._returns = self._counter("alineod_agent_returns", "Agents that came back, by the rung that held.", "rung")
+
+    def count_event(self, kind: str) -> None:
+        """A watch event about an object of this kind."""
+        self._events.labels(kind).inc()
+
+    def count_sweep(self, result: str) -> None:
+        """A sweep ended: `done` or `failed`."""
+        self._sweeps.labels(result).inc()
+
+    def count_ghosts(self, kind: str, number: int) -> None:
+        """Objects found gone, and found missing from the store."""
+        self._ghosts.labels(kind).inc(number)
+
+    def count_missed(self, kind: str, number: int) -> None:
+        """Objects that a sweep had to fetch because no watch brought them."""
+        self._missed.labels(kind).inc(number)
+
+    def observe_pass(self, outcome: str, seconds: float) -> None:
+        """A pass over a key."""
+        self._passes.labels(outcome).inc()
+        self._pass_seconds.observe(seconds)
+
+    def observe_queue(self, depth: Callable[[], float], age: Callable[[], float]) -> None:
+        """Read the queue's depth and the age of its head whenever someone scrapes."""
+        self._depth.set_function(depth)
+        self._age.set_function(age)
+
+    def observe_call(self, verb: str, resource: str, code: int, seconds: float) -> None:
+        """A request to the API server."""
+        self._calls.labels(verb, resource, str(code)).inc()
+        self._call_seconds.labels(verb).observe(seconds)
+        if verb in _WRITES:
+            self._writes.labels(resource).inc()
+
+    def observe_renewal(self, seconds: float) -> None:
+        """A renewal of the lease."""
+        self._renewals.observe(seconds)
+
+    def set_epoch(self, epoch: int) -> None:
+        """This process leads in `epoch`; 0 for not leading."""
+        self._epoch.set(epoch)
+
+    def set_lag(self, seconds: float) -> None:
+        """How late the event loop came to its turn."""
+        self._lag.set(seconds)
+
+    def observe_append(self, seconds: float) -> None:
+        """An append to the ledger was acknowledged."""
+        self._appends.observe(seconds)
+
+    def set_agents(self, by_phase: Mapping[str, int]) -> None:
+        """How many agents are in each phase; phases that are not named have none."""
+        self._agents.clear()
+        for phase, number in by_phase.items():
+            self._agents.labels(phase).set(number)
+
+    def count_return(self, rung: str) -> None:
+        """An agent came back, and which rung held."""
+        self._returns.labels(rung).inc()
+
+    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(name, help_text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
+        return Gauge(name, help_text, labels, registry=self.registry)
+
+
+def start_metrics_server(metrics: Metrics, port: int) -> Callable[[], None]:
+    """Serve `/metrics` on every address from a thread; what is returned stops it."""
+    server, thread = start_http_server(port, registry=metrics.registry)
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return stop
