@@ -30,14 +30,14 @@ class Permission:
 
 
 PERMISSIONS: tuple[Permission, ...] = (
-    # Watched and swept; agents are also made by server-side apply and ended.
+    # Watched and swept; agents are also made and ended, and neither's spec is ever changed.
     Permission(Scope.WATCHED, "alineo.dev", ("swarms",), ("get", "list", "watch")),
-    Permission(Scope.WATCHED, "alineo.dev", ("agents",), ("get", "list", "watch", "create", "patch", "delete")),
+    Permission(Scope.WATCHED, "alineo.dev", ("agents",), ("get", "list", "watch", "create", "delete")),
     Permission(Scope.WATCHED, "alineo.dev", ("swarms/status", "agents/status"), ("patch",)),
+    # Where the cluster lets nobody name an owner that it may not hold up, we have to be allowed to.
+    Permission(Scope.WATCHED, "alineo.dev", ("swarms/finalizers", "agents/finalizers"), ("update",)),
     # Sandboxes: watched, made and ended, never changed.
     Permission(Scope.WATCHED, "", ("pods",), ("get", "list", "watch", "create", "delete")),
-    # Claims of agents that want one; they go with their owner.
-    Permission(Scope.WATCHED, "", ("persistentvolumeclaims",), ("get", "create", "delete")),
     Permission(Scope.WATCHED, "events.k8s.io", ("events",), ("create",)),
     # The Lease and the label by which the Service finds the leader.
     Permission(Scope.OWN, "coordination.k8s.io", ("leases",), ("get", "create", "update")),
@@ -47,4 +47,12 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(Scope.CLUSTER, "authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
     # Its UID is the cluster's identity.
     Permission(Scope.CLUSTER, "", ("namespaces",), ("get",), ("kube-system",)),
+    # Objects that went with their CRD were not deleted by a person.
+    Permission(
+        Scope.CLUSTER,
+        "apiextensions.k8s.io",
+        ("customresourcedefinitions",),
+        ("get",),
+        ("swarms.alineo.dev", "agents.alineo.dev"),
+    ),
 )
