@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from alineod.domain.events import Row
 from alineod.domain.state import State, fold
 from alineod.errors import Conflict, Refused, Unavailable
 from alineod.ledger.memory import MemoryLedger
+from alineod.ledger.open import Opening, open_ledger
 from alineod.ledger.port import Ledger
 from tests.unit.ledger.entries import build_entry, build_text
 
@@ -23,9 +25,13 @@ class StillClock:
         return 0.0
 
 
-@pytest.fixture(params=["memory"])
-async def ledger(request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    made: Ledger = MemoryLedger(StillClock())
+@pytest.fixture(params=["memory", "sqlite"])
+async def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ledger]:
+    made: Ledger
+    if request.param == "memory":
+        made = MemoryLedger(StillClock())
+    else:
+        made = await open_ledger(Opening(tmp_path, "default", 1), StillClock())
     yield made
     await made.close()
 

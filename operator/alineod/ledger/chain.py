@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from alineod.domain.events import AnyBody, Row, event_name
-from alineod.errors import Conflict, Damaged
+from alineod.errors import Conflict, Damaged, Refused
 from alineod.ledger.records import Prepared, parse_payload
 
 GENESIS = "0" * 64
@@ -62,12 +62,12 @@ def parse_row(stored: Stored) -> Row:
     """The row as the program sees it.
 
     Raises:
-        Damaged: `UnknownEvent`, with its seq.
+        Refused: `UnknownEvent`, with its seq.
     """
     try:
         return _build_row(stored, parse_payload(stored.payload))
-    except Damaged as error:
-        raise Damaged(error.reason, f"Row {stored.seq} ({stored.event}): {error.message}") from error
+    except Refused as error:
+        raise Refused(error.reason, f"Row {stored.seq} ({stored.event}): {error.message}") from error
 
 
 def decide_append(entries: Sequence[Prepared], standing: Mapping[str, Row], head: Head, time: int) -> Plan:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from alineod.domain.events import AnyBody, Entry, event_name
-from alineod.errors import Damaged, Refused
+from alineod.errors import Refused
 from alineod.ledger.text import compute_clean_text, compute_clean_value
 
 RECORD_LIMIT = 1 << 20
@@ -51,13 +51,13 @@ def parse_payload(payload: str | bytes) -> AnyBody:
     """Read a stored payload.
 
     Raises:
-        Damaged: `UnknownEvent`; it is not an event this version knows.
+        Refused: `UnknownEvent`; it is not an event this version knows.
     """
     try:
         return _DECODER.decode(payload)
     except (msgspec.DecodeError, RecursionError) as error:
         message = f"A payload is no event this version knows ({error}). Use the version that wrote it or a later one."
-        raise Damaged("UnknownEvent", message) from error
+        raise Refused("UnknownEvent", message) from error
 
 
 def _prepare_entry(entry: Entry) -> Prepared:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alineod.domain.events import Entry, Row
-from alineod.errors import Conflict, Damaged
+from alineod.errors import Conflict, Damaged, Refused
 from alineod.ledger.chain import GENESIS, Head, Stored, compute_hash, decide_append, parse_row, verify_rows
 from alineod.ledger.records import prepare_entries
 from tests.unit.ledger.entries import RUN, build_entry, build_text
@@ -129,6 +129,6 @@ def test_the_first_body_under_an_id_stands() -> None:
 
 
 def test_the_row_at_fault_is_named() -> None:
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(Refused) as caught:
         parse_row(replace(STORED[1], payload='{"event":"agent.dreamt"}'))
     assert caught.value.message.startswith("Row 2 (harness.message): A payload is no event this version knows")

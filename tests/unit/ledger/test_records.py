@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from alineod.domain import events as ev
 from alineod.domain.events import Entry
-from alineod.errors import Damaged, Refused
+from alineod.errors import Refused
 from alineod.ledger.records import DEPTH_LIMIT, NAME_LIMIT, RECORD_LIMIT, parse_payload, prepare_entries
 from tests.unit.ledger.entries import build_entry, build_text
 
@@ -110,7 +110,7 @@ def test_not_a_number_is_kept_as_it_will_be_read() -> None:
 
 
 def test_a_payload_of_a_later_version_is_named() -> None:
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(Refused) as caught:
         parse_payload('{"event":"agent.dreamt"}')
     assert caught.value.reason == "UnknownEvent"
     assert "agent.dreamt" in caught.value.message

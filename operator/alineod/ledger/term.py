@@ -1,0 +1,48 @@
+"""How the operator tells its sidecar what to replicate: a file in the directory both containers share.
+
+Litestream can also be told over its socket (`/register` with a replica URL), but a URL carries no sync interval (the
+background upload of one second would come back, and with it the slow first sync after an outage), and a Litestream
+that was killed forgets it. A file outlives both containers, so the sidecar needs nobody to tell it again; that it has
+begun shows in the first sync that is confirmed.
+"""
+
+from pathlib import Path
+
+from alineod.ledger.replica import Replica
+from alineod.settings import BucketSettings
+from alineod.wire.base import Message, decode, encode
+
+SOCKET = "litestream.sock"
+_FILE = "replicate.json"
+
+
+class Term(Message, frozen=True):
+    """One term's database and its place in the bucket. Holds no key of the bucket."""
+
+    database: str
+    instance: str
+    epoch: int
+    bucket: BucketSettings
+
+    @property
+    def replica(self) -> Replica:
+        return Replica(self.bucket, self.instance, self.epoch)
+
+
+def write_order(directory: Path, term: Term) -> None:
+    """Have the sidecar replicate `term` and nothing else; a reader sees the old file or the new one."""
+    written = directory / f"{_FILE}.new"
+    written.write_bytes(encode(term))
+    written.replace(directory / _FILE)
+
+
+def read_order(directory: Path) -> Term | None:
+    """What is to be replicated; None when nothing is.
+
+    Raises:
+        Refused: `InvalidBody`; the file is not one `write_order` wrote.
+    """
+    try:
+        return decode(Term, (directory / _FILE).read_bytes())
+    except FileNotFoundError:
+        return None
