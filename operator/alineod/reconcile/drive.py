@@ -9,6 +9,7 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 
+from alineod.domain.facts import PodFacts
 from alineod.domain.journal import Batch, Heard, compute_batch
 from alineod.domain.state import AgentState
 from alineod.domain.turn_starts import build_prompt_text
@@ -30,26 +31,28 @@ class Drivers:
     """The tasks that follow turns, one per agent."""
 
     def __init__(self) -> None:
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, tuple[int, asyncio.Task[None]]] = {}
 
     def ensure(self, world: World, key: str, turn: int) -> None:
-        """See to it that a task follows this turn."""
-        running = self._tasks.get(key)
+        """See to it that a task follows this turn; one that still follows an earlier turn has nothing left to hear."""
+        known, running = self._tasks.get(key, (0, None))
         if running is not None and not running.done():
-            return
+            if known == turn:
+                return
+            running.cancel()
         task = asyncio.create_task(drive_turn(world, key, turn), name=f"turn {turn} of {key}")
-        self._tasks[key] = task
+        self._tasks[key] = (turn, task)
         task.add_done_callback(lambda done: self._finish(world, key, done))
 
     async def close(self) -> None:
         """Stop following. The turns go on in their sandboxes."""
-        tasks = list(self._tasks.values())
+        tasks = [task for _, task in self._tasks.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _finish(self, world: World, key: str, done: asyncio.Task[None]) -> None:
-        if self._tasks.get(key) is done:
+        if self._tasks.get(key, (0, None))[1] is done:
             del self._tasks[key]
         if not done.cancelled() and (error := done.exception()) is not None:
             log.error("%s: following its turn failed", key, exc_info=error)
@@ -66,7 +69,7 @@ async def drive_turn(world: World, key: str, number: int) -> None:
         try:
             if not pod.deleting:
                 await world.bridges.start_turn(pod, world.bridge_token(pod.uid), _build_request(world, agent))
-            await _follow(world, key, number)
+            await _follow(world, key, number, pod)
         except Conflict as error:
             log.warning("%s: the bridge does not take turn %d: %s", key, number, error.message)
             await asyncio.sleep(RETRY)
@@ -97,17 +100,16 @@ def _build_request(world: World, agent: AgentState) -> TurnRequest:
     )  # fmt: skip
 
 
-async def _follow(world: World, key: str, number: int) -> None:
-    """Read the journal into the ledger until the turn's end is in it."""
-    agent = world.ledger.state.agents[key]
-    pod = find_pod(world, agent)
-    if pod is None:
-        return
+async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
+    """Read the pod's journal into the ledger until the turn's end is in it."""
     heard = Heard()
-    records = world.bridges.follow(pod, world.bridge_token(pod.uid), agent.journal_seq)
+    after = world.ledger.state.agents[key].journal_seq
+    records = world.bridges.follow(pod, world.bridge_token(pod.uid), after)
     async with contextlib.aclosing(_batches(records)) as batches:
         async for records_heard in batches:
             current = world.ledger.state.agents[key]
+            if current.pod is None or current.pod.uid != pod.uid:
+                return  # what this pod still says is of a former incarnation
             batch: Batch = compute_batch(current, heard, records_heard, read_supervision(world, current))
             heard = batch.heard
             world.term.live_text[key] = heard.text
