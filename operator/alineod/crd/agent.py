@@ -1,14 +1,16 @@
 """An agent as a person writes it: in a swarm's list, in a swarm's defaults, or as an object of its own."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from alineod.crd.base import Record, Rule, Schema
+from alineod.crd.base import Record, Rule, Schema, WithoutRules
 from alineod.crd.harness import HarnessSpec
 from alineod.crd.sandbox import SandboxSpec
-from alineod.crd.types import Duration, Name
+from alineod.crd.types import MAX_OBJECT_NAME, Duration, Name
+
+MAX_WAITS = 256
 
 
 class StartFrom(StrEnum):
@@ -37,14 +39,14 @@ class Wait(Record):
     """What an agent waits for before its first turn. A plain list is short for `agents` with the defaults below."""
 
     agents: tuple[Name, ...] = Field(
-        min_length=1, max_length=256, description="Short names of agents of the same swarm that exist already."
+        min_length=1, max_length=MAX_WAITS, description="Short names of agents of the same swarm that exist already."
     )
     mode: WaitMode = Field(
         default=WaitMode.SETTLED,
         description="Settled: all have an outcome, whatever it is. All: all succeeded. Any: one succeeded. "
         "Quorum: `k` succeeded.",
     )
-    k: int | None = Field(default=None, ge=1, le=256, description="How many must succeed, for mode Quorum.")
+    k: int | None = Field(default=None, ge=1, le=MAX_WAITS, description="How many must succeed, for mode Quorum.")
     on_dep_failure: OnDepFailure = Field(
         default=OnDepFailure.FAIL,
         description="What happens when `mode` can no longer be met: the agent fails, or it starts all the same.",
@@ -60,7 +62,17 @@ def _normal_wait(value: object) -> object:
     return {"agents": value} if isinstance(value, list | tuple) else value
 
 
-WaitSpec = Annotated[Wait, BeforeValidator(_normal_wait), Schema({"type": "list or object"})]
+LIST_OR_OBJECT: dict[str, Any] = {
+    "type": None,
+    "x-kubernetes-preserve-unknown-fields": True,
+    "minItems": 1,
+    "maxItems": MAX_WAITS,
+    "items": {"type": "string", "minLength": 1, "maxLength": MAX_OBJECT_NAME},
+}
+"""Lays the list over the object's schema: without a type, `items` speaks of lists and `properties` of objects.
+CEL in a CRD does not see into such a field; the admission policy does."""
+
+WaitSpec = Annotated[Wait, BeforeValidator(_normal_wait), Schema(LIST_OR_OBJECT), WithoutRules()]
 
 
 class LimitsSpec(Record):
@@ -109,22 +121,21 @@ class AgentEntry(AgentTask):
     name: Name = Field(description="Short name within the swarm.")
 
 
-class AgentSpec(AgentTask):
-    """One agent of a swarm."""
-
-    swarm: Name = Field(description="Name of the Swarm in the same namespace that the agent belongs to.")
-    alias: Name | None = Field(default=None, description="Short name within the swarm. None: the object's own name.")
-
-
-IMMUTABLE = ("prompt", "parent", "alias", "wait_for")
-"""Fields that cannot change once an agent is made; `swarm` neither."""
-
 CHANGE_SENTENCE = "cannot change once the agent is made: use the prompt verb, or add a new agent"
 
 
-def immutable(field: str) -> Rule:
-    """The rule that keeps a typed field as it was made, present or absent."""
+def _immutable(field: str) -> Rule:
+    """Keeps a typed field as it was made, present or absent."""
     return Rule(
         f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
         f"{field} {CHANGE_SENTENCE}",
     )
+
+
+class AgentSpec(AgentTask):
+    """One agent of a swarm."""
+
+    RULES = tuple(_immutable(field) for field in ("swarm", "alias", "parent", "prompt"))
+
+    swarm: Name = Field(description="Name of the Swarm in the same namespace that the agent belongs to.")
+    alias: Name | None = Field(default=None, description="Short name within the swarm. None: the object's own name.")

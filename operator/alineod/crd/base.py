@@ -28,12 +28,12 @@ def field_alias(name: str) -> str:
 class Rule:
     """A CEL rule of the CRD with the sentence a person reads when it does not hold.
 
-    `message_expression` is CEL that builds a better sentence from the offending value; `message` stands in for it.
+    `field` is where below the ruled record the fault is shown, such as `.spec.parent`; empty: at the record itself.
     """
 
     rule: str
     message: str
-    message_expression: str = ""
+    field: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,11 @@ class Schema:
     """Keywords laid over the schema derived from a field's type, as `items` do: the field's word wins."""
 
     keywords: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class WithoutRules:
+    """Leaves out the CEL rules within a field that CEL cannot look into."""
 
 
 class Record(BaseModel):

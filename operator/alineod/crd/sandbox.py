@@ -9,27 +9,29 @@ from alineod.crd.base import Record, Rule, Schema
 from alineod.crd.types import Quantity
 
 RESERVED = ("workspace", "inputs", "inputs.json", "checkpoints", "sandbox", "run", "proc", "sys", "dev")
-HOME_SENTENCE = "write an absolute path of plain names, such as /root or /home/agent, outside /" + ", /".join(RESERVED)
 PATH = r"(/[A-Za-z0-9._-]+)+"
-DOTS = r".*/\.{1,2}(/.*)?"
-TAKEN = f"/({'|'.join(RESERVED)})(/.*)?".replace("inputs.json", r"inputs\.json")
+PATH_SENTENCE = "write an absolute path of plain names, such as /root or /home/agent"
+DOTS_SENTENCE = "write the home without . and .. in it"
+RESERVED_SENTENCE = f"the home cannot be within /{', /'.join(RESERVED)}: write another path"
 
 
 def _check_home(value: str) -> str:
-    if not re.fullmatch(PATH, value) or re.fullmatch(DOTS, value) or re.fullmatch(TAKEN, value):
-        raise ValueError(f"cannot be the home ({value!r}): {HOME_SENTENCE}")
+    if not re.fullmatch(PATH, value):
+        raise ValueError(f"cannot be {value!r}: {PATH_SENTENCE}")
+    if not {".", ".."}.isdisjoint(value.split("/")):
+        raise ValueError(f"cannot be {value!r}: {DOTS_SENTENCE}")
+    if value.split("/")[1] in RESERVED:
+        raise ValueError(f"cannot be {value!r}: {RESERVED_SENTENCE}")
     return value
-
-
-def _cel(pattern: str) -> str:
-    return "self.matches('^" + pattern.replace("\\", "\\\\") + "$')"
 
 
 HomePath = Annotated[
     str,
-    Field(max_length=256),
+    Field(max_length=128),
     AfterValidator(_check_home),
-    Rule(f"{_cel(PATH)} && !{_cel(DOTS)} && !{_cel(TAKEN)}", f"this cannot be the home: {HOME_SENTENCE}"),
+    Rule(f"self.matches('^{PATH}$')", PATH_SENTENCE),
+    Rule("!(self + '/').contains('/./') && !(self + '/').contains('/../')", DOTS_SENTENCE),
+    Rule(f"self.split('/').size() < 2 || !(self.split('/')[1] in {list(RESERVED)})", RESERVED_SENTENCE),
 ]
 
 Quantities = Annotated[dict[str, Quantity], Field(max_length=16)]

@@ -10,7 +10,7 @@ from alineod.crd.base import Record, Rule, Schema
 from alineod.crd.types import Money
 
 MAX_DEPTH = 16
-MAX_AGENTS = 2000
+MAX_AGENTS = 5000
 
 
 class OnFailure(StrEnum):
