@@ -35,8 +35,9 @@ class Volume:
         return self._directory(epoch) / FILE
 
     def read_terms(self) -> Sequence[LocalTerm]:
-        """Oldest first. The root is made if it is not there."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        """Oldest first; none when there is no volume."""
+        if not self.root.is_dir():
+            return []
         epochs = [epoch for path in self.root.iterdir() if (epoch := parse_epoch_name(path.name)) is not None]
         return [LocalTerm(epoch, (self._directory(epoch) / _MARK).exists()) for epoch in sorted(epochs)]
 
@@ -44,7 +45,7 @@ class Volume:
         """An empty place to build a term's file at; what an earlier start left there is gone."""
         building = self.root / _BUILDING
         shutil.rmtree(building, ignore_errors=True)
-        building.mkdir()
+        building.mkdir(parents=True)
         return building / FILE
 
     def write_term(self, epoch: int) -> Path:

@@ -89,7 +89,7 @@ SELECT_SPAN = "SELECT min(time), max(time) FROM events"
 _IDS_AT_ONCE = 500
 _ROWS_AT_ONCE = 2000
 _NO_LIMIT = -1
-_LAST_SEQ = 2**63 - 1
+LAST_SEQ = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def read_head(connection: sqlite3.Connection) -> Head:
 
 def read_rows(connection: sqlite3.Connection, after: int = 0) -> Iterator[Stored]:
     """Every row above `after`, in order, a few thousand in memory at a time."""
-    sql, parameters = build_select(None, None, after, _LAST_SEQ, _NO_LIMIT)
+    sql, parameters = build_select(None, None, after, LAST_SEQ, _NO_LIMIT)
     cursor = connection.execute(sql, parameters)
     while records := cursor.fetchmany(_ROWS_AT_ONCE):
         yield from map(parse_record, records)
