@@ -1,0 +1,90 @@
+"""Stops every other process of the container, so that nothing writes while an archive is cut.
+
+As PID 1 of a process namespace that is everyone, orphans of the agent included, in one call that no fork escapes. Where
+the bridge is an ordinary process (on a developer's machine) it is only those descended from it.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_SETTLE_LIMIT = 5.0  # s for processes to come to a stop; one that waits for a disk cannot until it is done
+_SETTLE_STEP = 0.01
+_STOPPED = frozenset("TtZX")
+
+
+@dataclass(frozen=True)
+class Process:
+    """One line of the process table. `state` is the kernel's letter."""
+
+    pid: int
+    parent: int
+    state: str
+
+
+def parse_stat(text: str) -> Process:
+    """A process as /proc/<pid>/stat tells it; its name may hold anything, spaces and brackets too."""
+    head, _, tail = text.rpartition(")")
+    state, parent = tail.split()[:2]
+    return Process(int(head.split(" ", 1)[0]), int(parent), state)
+
+
+def find_others(table: list[Process], own: int) -> list[Process]:
+    """Whom a freeze by `own` concerns: everyone for PID 1, else its descendants."""
+    if own == 1:
+        return [process for process in table if process.pid != 1]
+    below = {own}
+    grew = True
+    while grew:
+        more = {process.pid for process in table if process.parent in below} - below
+        below |= more
+        grew = bool(more)
+    return [process for process in table if process.pid in below and process.pid != own]
+
+
+@contextlib.asynccontextmanager
+async def frozen() -> AsyncIterator[None]:
+    """Everyone else stands still inside this block. Who was stopped before stays stopped after it."""
+    own = os.getpid()
+    already = {process.pid for process in find_others(_read_table(), own) if process.state in "Tt"}
+    try:
+        await _stop(own)
+        yield
+    finally:
+        for process in find_others(_read_table(), own):
+            if process.pid not in already:
+                _send(process.pid, signal.SIGCONT)
+
+
+async def _stop(own: int) -> None:
+    deadline = asyncio.get_running_loop().time() + _SETTLE_LIMIT
+    while True:
+        moving = [process for process in find_others(_read_table(), own) if process.state not in _STOPPED]
+        if not moving or asyncio.get_running_loop().time() > deadline:
+            return
+        if own == 1:
+            _send(-1, signal.SIGSTOP)
+        for process in moving if own != 1 else ():
+            _send(process.pid, signal.SIGSTOP)
+        await asyncio.sleep(_SETTLE_STEP)
+
+
+def _read_table() -> list[Process]:
+    """Every process we could signal; none where /proc is of another namespace, whose numbers mean others here."""
+    if os.getpid() != int((_PROC / "self").readlink().name):
+        return []
+    table = []
+    for path in _PROC.glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError):  # it ended meanwhile
+            table.append(parse_stat(path.read_text(errors="replace")))
+    return table
+
+
+def _send(pid: int, signum: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signum)

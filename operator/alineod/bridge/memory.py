@@ -1,0 +1,198 @@
+"""What a bridge knows of its turns: a fold of the journal, and the decisions that rest on it. Pure."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from alineod.bridge.usage import add_usage
+from alineod.wire.turns import (
+    ErrorKind,
+    JournalRecord,
+    Session,
+    TurnAccepted,
+    TurnError,
+    TurnRequest,
+    TurnResult,
+    TurnState,
+    Usage,
+)
+
+
+@dataclass(frozen=True)
+class KnownTurn:
+    """One turn as the journal has it.
+
+    `saved`: nothing is to be done for its checkpoint: it was cut, or failed, or none was asked for. `halfway`: the
+    harness did not settle, so that half a turn may stand in the stored conversation.
+    """
+
+    turn: int
+    turn_id: str
+    digest: str
+    checkpoint: bool
+    seq: int  # of its start in the journal
+    result: TurnResult | None = None
+    saved: bool = False
+    halfway: bool = False
+
+    @property
+    def state(self) -> TurnState:
+        return self.result.state if self.result else TurnState.RUNNING
+
+    @property
+    def accepted(self) -> TurnAccepted:
+        return TurnAccepted(turn=self.turn, turn_id=self.turn_id, state=self.state)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Every turn of this pod by number, and where the conversation stood after the last clean one.
+
+    `anchor` is the journal number that clean turn began with: its segment must outlive the others.
+    """
+
+    turns: dict[int, KnownTurn] = field(default_factory=dict)
+    latest: KnownTurn | None = None
+    session: Session | None = None
+    anchor: int = 0
+
+    def find(self, turn_id: str) -> KnownTurn | None:
+        """The latest attempt under a turn id."""
+        return next((known for known in reversed(self.turns.values()) if known.turn_id == turn_id), None)
+
+
+def compute_digest(prompt: str) -> str:
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def build_start(request: TurnRequest) -> dict[str, Any]:
+    """The data of `turn.started`. The prompt itself stands in the ledger already."""
+    return {"promptSha256": compute_digest(request.prompt), "checkpoint": request.checkpoint}
+
+
+def build_end(result: TurnResult, settled: bool) -> dict[str, Any]:
+    """The data of `turn.ended`; beside the result, whether the harness had settled."""
+    return {**msgspec.to_builtins(result), "settled": settled}
+
+
+def recall(records: Iterable[JournalRecord]) -> Memory:
+    """Fold a whole journal."""
+    memory = Memory()
+    for record in records:
+        memory = remember(memory, record)
+    return memory
+
+
+def remember(memory: Memory, record: JournalRecord) -> Memory:
+    """Fold in one record; those that are no turn's start or end change nothing."""
+    known = memory.turns.get(record.turn)
+    match record.event:
+        case "turn.started":
+            digest = str(record.data.get("promptSha256", ""))
+            known = KnownTurn(record.turn, record.turn_id, digest, bool(record.data.get("checkpoint")), record.seq or 0)
+        case "turn.ended" if known is not None:
+            result = _parse_result(record)
+            clean = result.state is TurnState.CLEAN
+            halfway = record.data.get("settled") is False
+            known = replace(known, result=result, saved=not (clean and known.checkpoint), halfway=halfway)
+            if clean:
+                memory = replace(memory, session=result.session, anchor=known.seq)
+        case "checkpoint.cut" | "checkpoint.failed" if known is not None:
+            known = replace(known, saved=True)
+        case _:
+            return memory
+    return replace(memory, turns={**memory.turns, record.turn: known}, latest=known)
+
+
+def _parse_result(record: JournalRecord) -> TurnResult:
+    try:
+        return msgspec.convert(record.data, TurnResult)
+    except msgspec.ValidationError as error:
+        why = TurnError(kind=ErrorKind.HARNESS, message=f"the record of its end cannot be read: {error}")
+        return TurnResult(turn=record.turn, turn_id=record.turn_id, state=TurnState.FAILED, error=why)
+
+
+class Answer(StrEnum):
+    """What a request for a turn is answered with."""
+
+    KNOWN = "Known"
+    START = "Start"
+    OTHER_PROMPT = "OtherPrompt"
+    OTHER_TURN = "OtherTurn"
+    STALE = "StaleTurn"
+    DRAINING = "Draining"
+    NOT_READY = "NotReady"
+    BUSY = "Busy"
+    GATE_SHUT = "GateShut"
+
+
+@dataclass(frozen=True)
+class Situation:
+    """How things stand when a request comes."""
+
+    draining: bool = False
+    ready: bool = True
+    running: bool = False
+    gate_shut: bool = False
+
+
+def decide_answer(memory: Memory, request: TurnRequest, now: Situation) -> Answer:
+    """A turn that is known is answered whatever else is so; a number is never given to a second turn."""
+    known = memory.turns.get(request.turn)
+    if known is not None:
+        if known.turn_id != request.turn_id:
+            return Answer.OTHER_TURN
+        same = known.digest == compute_digest(request.prompt)
+        return Answer.KNOWN if same else Answer.OTHER_PROMPT
+    if memory.latest is not None and request.turn < memory.latest.turn:
+        return Answer.STALE
+    refusals = (
+        (now.draining, Answer.DRAINING),
+        (now.running, Answer.BUSY),
+        (now.gate_shut, Answer.GATE_SHUT),
+        (not now.ready, Answer.NOT_READY),
+    )
+    return next((answer for applies, answer in refusals if applies), Answer.START)
+
+
+def needs_rewind(memory: Memory) -> bool:
+    """Whether the stored conversation must go back to the last clean turn: it may hold half a turn."""
+    latest = memory.latest
+    return latest is not None and (latest.halfway or latest.state is TurnState.INTERRUPTED)
+
+
+def is_untouched(memory: Memory) -> bool:
+    """Whether the conversation must be exactly where the last clean turn left it."""
+    return memory.latest is None or memory.latest.state is TurnState.CLEAN or needs_rewind(memory)
+
+
+def build_interruption(known: KnownTurn, records: Iterable[JournalRecord], partial: str, why: str) -> TurnResult:
+    """The end of a turn that had none: what survived of its text, the tools that had started, the tokens it used."""
+    text, usage, tools = "", Usage(), list[str]()
+    for record in records:
+        if record.turn != known.turn:
+            continue
+        match record.event:
+            case "turn.started":
+                text, usage, tools = "", Usage(), []
+            case "message":
+                said = "" if record.data.get("error") else str(record.data.get("text") or "")
+                text = said or text
+                usage = add_usage(usage, msgspec.convert(record.data.get("usage") or {}, Usage))
+            case "tool.started":
+                tools.append(str(record.data.get("name")))
+            case _:
+                pass
+    return TurnResult(
+        turn=known.turn,
+        turn_id=known.turn_id,
+        state=TurnState.INTERRUPTED,
+        text=partial or text,
+        error=TurnError(kind=ErrorKind.INTERRUPTED, message=why),
+        usage=usage,
+        tools=tools,
+    )

@@ -1,0 +1,114 @@
+"""The environment of the bridge, parsed once. All paths come from it, so that a bridge runs anywhere."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from alineod.errors import Refused
+from alineod.wire.archives import CHECKPOINTER_PORT
+from alineod.wire.turns import BRIDGE_PORT
+
+T = TypeVar("T")
+
+# What the harness and its tools are told of our own variables; the rest is the bridge's business.
+SHOWN = frozenset({"ALINEO_AGENT", "ALINEO_ALIAS", "ALINEO_RUN", "ALINEO_INCARNATION"})
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """A value the harness needs: in the environment under `name`, from key `key` of Secret `secret`."""
+
+    name: str
+    secret: str = ""
+    key: str = ""
+
+
+class Model(msgspec.Struct, frozen=True):
+    """The model as the Agent's spec names it."""
+
+    provider: str = ""
+    id: str = ""
+    base_url: str = msgspec.field(name="baseURL", default="")
+    api: str = ""
+
+
+class HarnessSpec(msgspec.Struct, frozen=True):
+    """Which harness, how it is started where that is not the usual way, and its model."""
+
+    type: str = "Pi"
+    command: tuple[str, ...] = ()
+    model: Model = Model()
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where things are and how long they may take; times are seconds."""
+
+    agent: str
+    incarnation: int
+    home: Path
+    workspace: Path
+    control: Path
+    credentials: Path
+    credential_names: tuple[Credential, ...]
+    harness: HarnessSpec
+    setup: str
+    environment: dict[str, str]  # of every process the bridge starts
+    host: str = "0.0.0.0"  # noqa: S104  the operator asks from another pod
+    port: int = BRIDGE_PORT
+    checkpointer: str = f"http://127.0.0.1:{CHECKPOINTER_PORT}"
+    drain_grace: float = 20.0
+    cut_limit: float = 600.0
+    cut_retry: float = 30.0
+
+    @property
+    def namespace(self) -> str:
+        return self.agent.partition("/")[0]
+
+
+def parse_settings(env: Mapping[str, str]) -> Settings:
+    """Read the settings from `env`.
+
+    Raises:
+        Refused: reason `InvalidEnvironment`; the message names the variable.
+    """
+    home = _path(env, "ALINEO_HOME")
+    host, _, port = env.get("ALINEO_BRIDGE_LISTEN", f"0.0.0.0:{BRIDGE_PORT}").rpartition(":")
+    return Settings(
+        agent=_required(env, "ALINEO_AGENT"),
+        incarnation=_json(env, "ALINEO_INCARNATION", int, "1"),
+        home=home,
+        workspace=_path(env, "ALINEO_WORKSPACE"),
+        control=_path(env, "ALINEO_CONTROL"),
+        credentials=Path(env.get("ALINEO_CREDENTIALS", "/run/alineo-credentials")),
+        credential_names=_json(env, "ALINEO_CREDENTIAL_NAMES", tuple[Credential, ...], "[]"),
+        harness=_json(env, "ALINEO_HARNESS", HarnessSpec, "{}"),
+        setup=env.get("ALINEO_SETUP", ""),
+        environment={**{k: v for k, v in env.items() if k in SHOWN or not k.startswith("ALINEO_")}, "HOME": str(home)},
+        host=host,
+        port=int(port),
+        checkpointer=env.get("ALINEO_CHECKPOINTER", f"http://127.0.0.1:{CHECKPOINTER_PORT}"),
+        drain_grace=_json(env, "ALINEO_DRAIN_GRACE", float, "20"),
+        cut_limit=_json(env, "ALINEO_CUT_LIMIT", float, "600"),
+        cut_retry=_json(env, "ALINEO_CUT_RETRY", float, "30"),
+    )
+
+
+def _required(env: Mapping[str, str], name: str) -> str:
+    if not (value := env.get(name, "")):
+        raise Refused("InvalidEnvironment", f"the bridge needs the variable {name}, and it is not set")
+    return value
+
+
+def _path(env: Mapping[str, str], name: str) -> Path:
+    path = Path(_required(env, name))
+    if not path.is_absolute():
+        raise Refused("InvalidEnvironment", f"{name} must be an absolute path, not {str(path)!r}")
+    return path
+
+
+def _json(env: Mapping[str, str], name: str, kind: type[T], default: str) -> T:
+    try:
+        return msgspec.json.decode((env.get(name) or default).encode(), type=kind)
+    except msgspec.DecodeError as error:
+        raise Refused("InvalidEnvironment", f"the variable {name} cannot be read: {error}") from error

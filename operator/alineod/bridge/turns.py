@@ -1,0 +1,222 @@
+"""Runs turns: one at a time, each journaled from start to end, each clean one checkpointed behind a shut gate."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from alineod.bridge.cut import Packer, cut
+from alineod.bridge.freeze import frozen
+from alineod.bridge.harness import Harness, Job, Outcome
+from alineod.bridge.journal import Journal
+from alineod.bridge.memory import (
+    Answer,
+    KnownTurn,
+    Memory,
+    Situation,
+    build_end,
+    build_interruption,
+    build_start,
+    decide_answer,
+    is_untouched,
+    needs_rewind,
+    recall,
+    remember,
+)
+from alineod.bridge.prepare import Preparation
+from alineod.bridge.watch import Stop, TurnWatch
+from alineod.errors import AlineoError, NotFound
+from alineod.wire.archives import CutRequest
+from alineod.wire.turns import (
+    ErrorKind,
+    Grant,
+    Session,
+    TurnAccepted,
+    TurnError,
+    TurnRequest,
+    TurnResult,
+    TurnState,
+)
+
+_ABORT_WAIT = 30.0  # s an abort's answer waits for the turn's end
+_log = logging.getLogger("alineod.bridge")
+
+
+@dataclass(frozen=True)
+class _Running:
+    turn: int
+    watch: TurnWatch
+    ended: "asyncio.Future[None]"
+
+
+class Turns:
+    """The turns of this pod. `restored` says where the conversation stood when the pod began; `clock` is monotonic.
+
+    `broken` is done when the journal cannot be written any more: the process must end, it can promise nothing.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        harness: Harness | None,
+        preparation: Preparation,
+        packer: Packer,
+        restored: Callable[[], Session | None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.draining = False
+        self.broken: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        self._journal = journal
+        self._harness = harness
+        self._preparation = preparation
+        self._packer = packer
+        self._clock = clock
+        self._memory = recall(journal.records())
+        self._restored = restored
+        self._running: _Running | None = None
+        self._gate_owner: int | None = None  # the turn whose archive is being cut
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def memory(self) -> Memory:
+        return self._memory
+
+    @property
+    def gate_shut(self) -> bool:
+        return self._gate_owner is not None
+
+    def mend(self) -> None:
+        """What the bridge before us left: a turn without an end gets one, half a turn is taken from the conversation.
+
+        A clean turn whose archive was not cut gets it cut now; its grant is gone, the checkpointer fetches another.
+        """
+        latest = self._memory.latest
+        if latest is not None and latest.result is None:
+            why = "the container of the agent ended in the middle of the turn"
+            result = build_interruption(latest, self._journal.records(), self._journal.surviving_text, why)
+            self._record(latest.turn, latest.turn_id, "turn.ended", build_end(result, settled=False))
+        self._rewind()
+        latest = self._memory.latest
+        if latest is not None and latest.result is not None and not latest.saved:
+            self._gate_owner = latest.turn
+            self._begin(self._checkpoint(latest, latest.result.session, None))
+
+    def decide(self, request: TurnRequest) -> Answer:
+        """What `request` is to be answered with as things stand."""
+        ready = self._preparation.standing.ready and self._harness is not None
+        now = Situation(self.draining, ready, self._running is not None, self.gate_shut)
+        return decide_answer(self._memory, request, now)
+
+    def start(self, request: TurnRequest) -> TurnAccepted:
+        """Begin a turn that `decide` said may start; it is on disk when this returns.
+
+        Raises:
+            Unavailable: a credential went away.
+        """
+        harness = self._harness
+        if harness is None:
+            raise NotFound("HarnessUnsupported", "there is no harness to start a turn with")
+        env = {**self._preparation.read_environment(), "ALINEO_TURN_ID": request.turn_id}
+        self._rewind()
+        job = Job(request.turn, request.turn_id, request.prompt, env, self._memory.session, is_untouched(self._memory))
+        record = self._journal.begin_turn(request.turn, request.turn_id, build_start(request), self._memory.anchor)
+        self._memory = remember(self._memory, record)
+        watch = TurnWatch(request, self._journal, self._clock)
+        self._running = _Running(request.turn, watch, asyncio.get_running_loop().create_future())
+        self._begin(self._run(request, harness, job, watch))
+        return self._known(request.turn).accepted
+
+    async def abort(self, turn_id: str, reason: str) -> TurnAccepted:
+        """End a turn; returns how it stands once it has ended, or after half a minute.
+
+        Raises:
+            NotFound: this pod knows no such turn.
+        """
+        known = self._memory.find(turn_id)
+        if known is None:
+            raise NotFound("TurnNotFound", f"this pod knows no turn with the id {turn_id}")
+        if self._running is not None and self._running.turn == known.turn:
+            self._running.watch.stop(Stop(ErrorKind.ABORTED, reason))
+            await asyncio.wait([self._running.ended], timeout=_ABORT_WAIT)
+        return self._known(known.turn).accepted
+
+    async def drain(self, grace: float) -> None:
+        """Take no more turns; the running one has `grace` seconds, then it is interrupted."""
+        self.draining = True
+        task = self._task
+        if task is None or task.done():
+            return
+        await asyncio.wait([task], timeout=grace)
+        if self._running is not None:
+            message = "the sandbox was shut down in the middle of the turn"
+            self._running.watch.stop(Stop(ErrorKind.INTERRUPTED, message))
+            await asyncio.wait([self._running.ended])
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._task = asyncio.create_task(work)
+        self._task.add_done_callback(self._finished)
+
+    def _finished(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) and not self.broken.done():
+            self.broken.set_result(error)
+
+    async def _run(self, request: TurnRequest, harness: Harness, job: Job, watch: TurnWatch) -> None:
+        try:
+            outcome = await watch.see_out(harness.begin(job, watch))
+        except Exception as error:  # a fault of ours ends the turn as failed; it must not leave it running for ever
+            _log.exception("turn %s failed in the bridge", request.turn)
+            why = TurnError(kind=ErrorKind.HARNESS, message=f"the bridge failed: {error!r}")
+            outcome = Outcome(TurnState.FAILED, self._journal.surviving_text, why, settled=False)
+        if outcome.state is TurnState.CLEAN and request.checkpoint:
+            self._gate_owner = request.turn  # before anyone can read of the end and send the next turn
+        self._end(request, outcome)
+        if self.gate_shut:
+            await self._checkpoint(self._known(request.turn), outcome.session, request.grant)
+
+    def _end(self, request: TurnRequest, outcome: Outcome) -> None:
+        clean = outcome.state is TurnState.CLEAN
+        result = TurnResult(
+            turn=request.turn,
+            turn_id=request.turn_id,
+            state=outcome.state,
+            text=outcome.text,
+            error=outcome.error,
+            usage=outcome.usage,
+            session=outcome.session if clean else None,
+            tools=[] if clean else list(outcome.tools),
+        )
+        self._record(request.turn, request.turn_id, "turn.ended", build_end(result, outcome.settled))
+        if self._running is not None:
+            self._running.ended.set_result(None)
+            self._running = None
+
+    async def _checkpoint(self, known: KnownTurn, session: Session | None, grant: Grant | None) -> None:
+        """Have the archive cut while everyone else stands still. However that goes, the gate opens."""
+        request = CutRequest(turn=known.turn, turn_id=known.turn_id, session=session, grant=grant)
+        try:
+            async with frozen():
+                result = await cut(self._packer, request)
+            data = {"sha256": result.sha256, "bytes": result.bytes}
+            self._record(known.turn, known.turn_id, "checkpoint.cut", data)
+        except AlineoError as error:
+            data = {"reason": error.reason, "message": error.message}
+            self._record(known.turn, known.turn_id, "checkpoint.failed", data)
+        finally:
+            self._gate_owner = None
+
+    def _rewind(self) -> None:
+        if self._harness is not None and needs_rewind(self._memory):
+            self._harness.rewind(self._session())
+
+    def _session(self) -> Session | None:
+        """Where the conversation stood after the last clean turn, of this pod or of those before it."""
+        return self._memory.session or self._restored()
+
+    def _record(self, turn: int, turn_id: str, event: str, data: dict[str, Any]) -> None:
+        self._memory = remember(self._memory, self._journal.append(turn, turn_id, event, data))
+
+    def _known(self, turn: int) -> KnownTurn:
+        return self._memory.turns[turn]
