@@ -42,7 +42,7 @@ class S3Bucket:
         self._name = options.bucket
         self._where = f"bucket {options.bucket!r}" + (f" at {options.endpoint}" if options.endpoint else "")
         self._clock = clock
-        self._client = _build_client(options)
+        self._client = build_client(options)
 
     def grant_put(self, key: str, expires: float) -> Grant:
         return self._sign("put_object", "PUT", key, expires, {"IfNoneMatch": "*"}, {"If-None-Match": "*"})
@@ -135,7 +135,7 @@ class S3Bucket:
         return Denied("BucketAccessDenied", f"{self._where} refuses the keys ({words}); {advice}")
 
 
-def _build_client(options: S3Options) -> Any:
+def build_client(options: S3Options) -> Any:
     """A client of our own session: botocore's default session and AWS_CA_BUNDLE have no say in it."""
     config = Config(
         signature_version="s3v4",

@@ -45,6 +45,14 @@ class CreateAgent:
 
 
 @dataclass(frozen=True)
+class AdoptAgent:
+    """Own an Agent object that a former object of the same swarm made."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
 class DeleteAgent:
     name: str
     uid: str
@@ -57,7 +65,7 @@ class DeleteArchives:
     agents: tuple[str, ...]
 
 
-Action = Append | CreatePod | DeletePod | Probe | Drive | CreateAgent | DeleteAgent | DeleteArchives
+Action = Append | CreatePod | DeletePod | Probe | Drive | CreateAgent | AdoptAgent | DeleteAgent | DeleteArchives
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,7 @@ class AgentFacts:
     live_text: str = ""  # of the running turn, as far as it was heard
     peers: Mapping[str, Peer] = field(default_factory=dict)
     has_bucket: bool = True
+    alias_holder: str = ""  # key of another agent of the run that has the short name
     refusal: Trouble | None = None  # what the API server said to our last write for this agent
 
 
@@ -126,6 +127,14 @@ class SwarmObject:
     deleting: bool = False
 
 
+class Owner(StrEnum):
+    """Whose an Agent object of a swarm is."""
+
+    OURS = "ours"  # this Swarm object made it from an entry
+    FORMER = "former"  # a Swarm of this name but another UID made it: it was brought over with its swarm
+    NOBODY = "nobody"  # a person applied it by itself
+
+
 @dataclass(frozen=True)
 class MemberObject:
     """An Agent object that says it belongs to the swarm."""
@@ -133,12 +142,12 @@ class MemberObject:
     name: str
     uid: str
     alias: str
-    controlled: bool  # made by the swarm from an entry
+    owner: Owner
 
 
 @dataclass(frozen=True)
 class SwarmFacts:
-    """Everything a pass over one swarm knows. `taken` are wanted Agent names that something else holds."""
+    """Everything a pass over one swarm knows. `taken` are wanted Agent names that somebody else's object has."""
 
     now: float
     key: str

@@ -60,6 +60,9 @@ def rule_spawn(facts: AgentFacts) -> Decision | None:
     if obj is None or run is None or (ledger is not None and ledger.uid == obj.uid):
         return None
     adopted = ledger is not None and (obj.adopt or run.started_at != run.resumed_at > ledger.spawned_at)
+    if facts.alias_holder:
+        message = f"{facts.alias_holder} is called {obj.alias} in the swarm already: choose another spec.alias"
+        return Decision("alias_taken", Standing("AliasTaken", message, stalled=True))
     entries: tuple[Entry, ...] = ()
     if ledger is not None and not adopted and not ledger.closed:
         entries = build_end(ledger, Outcome.ABORTED, "Replaced", "another Agent object has taken the name")

@@ -4,9 +4,18 @@ from collections.abc import Callable
 
 from alineod.crd.swarm import DeletionPolicy
 from alineod.domain import events as ev
-from alineod.domain.actions import Action, Append, CreateAgent, Decision, DeleteAgent, DeleteArchives, Standing
+from alineod.domain.actions import (
+    Action,
+    AdoptAgent,
+    Append,
+    CreateAgent,
+    Decision,
+    DeleteAgent,
+    DeleteArchives,
+    Standing,
+)
 from alineod.domain.events import Entry, Outcome
-from alineod.domain.facts import SwarmFacts
+from alineod.domain.facts import Owner, SwarmFacts
 from alineod.domain.state import AgentState, RunState
 from alineod.domain.turn_ends import build_end
 
@@ -82,16 +91,17 @@ def rule_start(facts: SwarmFacts) -> Decision | None:
 
 
 def rule_members(facts: SwarmFacts) -> Decision | None:
-    """An Agent for every entry; none for an entry that was removed."""
+    """An Agent for every entry; none for an entry that was removed; those of a former Swarm object are taken over."""
     if facts.object is None:
         return None
-    wanted = {agent.name for agent in facts.object.spec.agents}
-    have = {member.alias for member in facts.members}
-    surplus = [m for m in facts.members if m.controlled and m.alias not in wanted]
-    missing = [n.name for n in facts.object.spec.agents if n.name not in have and not _ended(facts, n.name)]
+    wanted = [entry.name for entry in facts.object.spec.agents]
+    made = [member for member in facts.members if member.owner is not Owner.NOBODY]
+    have = {member.alias for member in made}
+    missing = [alias for alias in wanted if alias not in have and not _ended(facts, alias)]
     makeable = [alias for alias in missing if _object_name(facts, alias) not in facts.taken]
     actions: tuple[Action, ...] = (
-        *(DeleteAgent(member.name, member.uid) for member in surplus),
+        *(DeleteAgent(member.name, member.uid) for member in made if member.alias not in wanted),
+        *(AdoptAgent(m.name, m.uid) for m in made if m.owner is Owner.FORMER and m.alias in wanted),
         *(CreateAgent(alias) for alias in makeable[:CREATED_AT_ONCE]),
     )
     if not actions:

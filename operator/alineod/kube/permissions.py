@@ -30,9 +30,9 @@ class Permission:
 
 
 PERMISSIONS: tuple[Permission, ...] = (
-    # Watched and swept; agents are also made and ended, and neither's spec is ever changed.
+    # Watched and swept; agents are also made, taken over from a former Swarm object and ended; no spec is ever changed.
     Permission(Scope.WATCHED, "alineo.dev", ("swarms",), ("get", "list", "watch")),
-    Permission(Scope.WATCHED, "alineo.dev", ("agents",), ("get", "list", "watch", "create", "delete")),
+    Permission(Scope.WATCHED, "alineo.dev", ("agents",), ("get", "list", "watch", "create", "patch", "delete")),
     Permission(Scope.WATCHED, "alineo.dev", ("swarms/status", "agents/status"), ("patch",)),
     # Where the cluster lets nobody name an owner that it may not hold up, we have to be allowed to.
     Permission(Scope.WATCHED, "alineo.dev", ("swarms/finalizers", "agents/finalizers"), ("update",)),

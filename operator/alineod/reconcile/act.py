@@ -6,6 +6,7 @@ from alineod.crd.merge import build_agent_spec
 from alineod.crd.objects import Swarm
 from alineod.domain.actions import (
     Action,
+    AdoptAgent,
     Append,
     CreateAgent,
     CreatePod,
@@ -39,7 +40,7 @@ async def apply_agent_action(world: World, facts: AgentFacts, action: Action) ->
         case Drive():
             world.drive(facts.key, action.turn)
             return False
-        case CreateAgent() | DeleteAgent() | DeleteArchives():
+        case CreateAgent() | AdoptAgent() | DeleteAgent() | DeleteArchives():
             raise TypeError(f"{action} is no action on an agent")
         case _:
             assert_never(action)
@@ -53,6 +54,8 @@ async def apply_swarm_action(world: World, key: str, swarm: Swarm | None, action
             return True
         case CreateAgent():
             return swarm is not None and await create_agent(world, swarm, action.alias)
+        case AdoptAgent():
+            return swarm is not None and await apply_owner(world, swarm, action.name, action.uid)
         case DeleteAgent():
             return await delete_object(world, AGENTS, key, action.name, action.uid)
         case DeleteArchives():
@@ -129,13 +132,6 @@ def build_agent_object(swarm: Swarm, alias: str, spec: Json, parent: str) -> Jso
     """The Agent object `<swarm>-<alias>`."""
     name = f"{swarm.metadata.name}-{alias}"
     labels = {names.SWARM: swarm.metadata.name, names.AGENT: name}
-    owner = {
-        "apiVersion": SWARMS.api_version,
-        "kind": SWARMS.kind,
-        "name": swarm.metadata.name,
-        "uid": swarm.metadata.uid,
-        "controller": True,
-    }
     return {
         "apiVersion": AGENTS.api_version,
         "kind": AGENTS.kind,
@@ -143,7 +139,29 @@ def build_agent_object(swarm: Swarm, alias: str, spec: Json, parent: str) -> Jso
             "name": name,
             "namespace": swarm.metadata.namespace,
             "labels": labels | ({names.PARENT: parent} if parent else {}),
-            "ownerReferences": [owner],
+            "ownerReferences": [_build_owner(swarm)],
         },
         "spec": spec,
     }
+
+
+def _build_owner(swarm: Swarm) -> Json:
+    return {
+        "apiVersion": SWARMS.api_version,
+        "kind": SWARMS.kind,
+        "name": swarm.metadata.name,
+        "uid": swarm.metadata.uid,
+        "controller": True,
+    }
+
+
+async def apply_owner(world: World, swarm: Swarm, name: str, uid: str) -> bool:
+    """Own an Agent that a former object of the swarm made. The dead owner is the cluster's to remove."""
+    owner = _build_owner(swarm) | {"controller": False}
+    metadata = {"name": name, "namespace": swarm.metadata.namespace, "uid": uid, "ownerReferences": [owner]}
+    body = {"apiVersion": AGENTS.api_version, "kind": AGENTS.kind, "metadata": metadata}
+    try:
+        world.store.put(AGENTS, await world.gateway.apply(AGENTS, body))
+    except (Conflict, NotFound):
+        return False
+    return True

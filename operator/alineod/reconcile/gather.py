@@ -10,6 +10,7 @@ from alineod.domain.facts import (
     AgentFacts,
     AgentObject,
     MemberObject,
+    Owner,
     Peer,
     PodFacts,
     RunFacts,
@@ -91,6 +92,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         live_text=world.term.live_text.get(key, ""),
         peers=_gather_peers(world, obj, run),
         has_bucket=world.bucket is not None,
+        alias_holder=_find_alias_holder(world, key, obj, run),
         refusal=world.term.refusals.get(key),
     )
     return facts, agent
@@ -180,6 +182,13 @@ def _gather_peers(world: World, obj: AgentObject | None, run: RunFacts) -> dict[
     return {alias: _peer(world, agent) for alias, agent in found.items() if agent is not None}
 
 
+def _find_alias_holder(world: World, key: str, obj: AgentObject | None, run: RunFacts) -> str:
+    if obj is None or run.state is None:
+        return ""
+    holder = find_agent(world, run.state.key, obj.alias)
+    return holder.key if holder is not None and holder.key != key and not holder.closed else ""
+
+
 def find_agent(world: World, run: str, alias: str) -> AgentState | None:
     """An agent of a run by its short name."""
     agents = world.ledger.state.agents
@@ -263,26 +272,28 @@ def _read_members(world: World, key: str) -> list[Agent]:
 
 
 def _gather_members(world: World, key: str, swarm: Swarm | None) -> tuple[MemberObject, ...]:
-    uid = swarm.metadata.uid if swarm else ""
     return tuple(
-        MemberObject(
-            name=agent.metadata.name,
-            uid=agent.metadata.uid,
-            alias=agent.alias,
-            controlled=any(o.controller and o.uid == uid for o in agent.metadata.owner_references),
-        )
+        MemberObject(agent.metadata.name, agent.metadata.uid, agent.alias, _find_owner(agent, swarm))
         for agent in _read_members(world, key)
     )
 
 
+def _find_owner(agent: Agent, swarm: Swarm | None) -> Owner:
+    makers = [o for o in agent.metadata.owner_references if o.kind == SWARMS.kind and o.name == agent.spec.swarm]
+    if not makers:
+        return Owner.NOBODY
+    ours = swarm is not None and any(maker.uid == swarm.metadata.uid for maker in makers)
+    return Owner.OURS if ours else Owner.FORMER
+
+
 def _taken(world: World, key: str, swarm: Swarm | None, members: tuple[MemberObject, ...]) -> tuple[str, ...]:
-    """Wanted names that an Agent of somebody else has."""
+    """Wanted names that somebody else's Agent has."""
     if swarm is None:
         return ()
     namespace, name = key.split("/")
-    ours = {member.name for member in members}
+    made = {member.name for member in members if member.owner is not Owner.NOBODY}
     wanted = (f"{name}-{entry.name}" for entry in swarm.spec.agents)
-    return tuple(n for n in wanted if n not in ours and world.store.get(Ref(AGENTS, namespace, n)) is not None)
+    return tuple(n for n in wanted if n not in made and world.store.get(Ref(AGENTS, namespace, n)) is not None)
 
 
 def _stuck(world: World, key: str) -> tuple[str, ...]:

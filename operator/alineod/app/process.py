@@ -1,0 +1,128 @@
+"""`alineod operator`: contends for the lease, leads one term when it has it, ends when the term does.
+
+A process leads at most once. It ends at once when the lease is lost, and hands the lease over when it is told to stop.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from alineod.app.logs import start_logging
+from alineod.app.serve import Switch, start_server
+from alineod.app.term import Lead
+from alineod.clock import Clock, SystemClock
+from alineod.errors import AlineoError
+from alineod.http.routes import build_standby_app
+from alineod.kube.access import ClusterAccess, read_access
+from alineod.kube.api import open_api
+from alineod.kube.elector import Elector
+from alineod.kube.exits import LEASE_LOST, exit_at_once
+from alineod.kube.health import Health, start_health_server, watch_loop
+from alineod.kube.lease import build_identity
+from alineod.kube.lease_client import LeaseClient
+from alineod.kube.objects import PODS
+from alineod.metrics import Metrics, start_metrics_server
+from alineod.settings import Settings, parse_settings
+
+LEASE = "alineod"
+ROLE = "alineo.dev/role"
+HEALTH_PORT = 8081
+METRICS_PORT = 8082
+log = logging.getLogger(__name__)
+
+
+def main(env: Mapping[str, str]) -> int:
+    """Run until told to stop. Exit codes: 0 stopped, 2 wrong settings; 70 and 75 see `kube.exits`."""
+    try:
+        settings = parse_settings(env)
+        access = read_access(env)
+    except AlineoError as error:
+        print(f"alineod operator: {error.message}", file=sys.stderr)  # noqa: T201
+        return 2
+    start_logging(settings.log_format)
+    return asyncio.run(_run(settings, access, env))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What lives as long as the process."""
+
+    settings: Settings
+    access: ClusterAccess
+    clock: Clock
+    metrics: Metrics
+    elector: Elector
+    health: Health
+    switch: Switch
+
+
+async def _run(settings: Settings, access: ClusterAccess, env: Mapping[str, str]) -> int:
+    loop = asyncio.get_running_loop()
+    clock, metrics = SystemClock(), Metrics()
+    acquired: asyncio.Future[int] = loop.create_future()
+
+    def on_acquired(epoch: int) -> None:
+        loop.call_soon_threadsafe(acquired.set_result, epoch)
+
+    elector = Elector(
+        LeaseClient(access, clock, settings.namespace, LEASE),
+        build_identity(settings.pod_name, settings.pod_uid, lambda: uuid.uuid4().hex[:8]),
+        die=lambda why: exit_at_once(LEASE_LOST, why),
+        on_acquired=on_acquired,
+        observe=metrics.observe_renewal,
+    )
+    parts = Parts(
+        settings, access, clock, metrics, elector, Health(elector, clock), Switch(build_standby_app(_say_standby))
+    )
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    return await _serve(parts, env, acquired, stopped)
+
+
+def _say_standby() -> str:
+    return "this process does not lead, or does not yet: ask again, the Service alineod leads to the one that does"
+
+
+async def _serve(parts: Parts, env: Mapping[str, str], acquired: asyncio.Future[int], stopped: asyncio.Event) -> int:
+    _, stop_health = start_health_server(parts.health, HEALTH_PORT)
+    stop_metrics = start_metrics_server(parts.metrics, METRICS_PORT)
+    stop_api = await start_server(parts.switch)
+    lag = asyncio.create_task(watch_loop(parts.health, parts.clock, parts.metrics.set_lag), name="loop lag")
+    try:
+        await _write_role(parts, None)
+        parts.elector.start()
+        waiting = asyncio.ensure_future(stopped.wait())
+        await asyncio.wait((acquired, waiting), return_when=asyncio.FIRST_COMPLETED)  # type: ignore[type-var]
+        if acquired.done():
+            await _lead(parts, env, acquired.result(), stopped)
+        return 0
+    finally:
+        await asyncio.to_thread(parts.elector.release)
+        lag.cancel()
+        await stop_api()
+        stop_metrics()
+        stop_health()
+
+
+async def _lead(parts: Parts, env: Mapping[str, str], epoch: int, stopped: asyncio.Event) -> None:
+    parts.metrics.set_epoch(epoch)
+    lead = Lead(
+        settings=parts.settings, access=parts.access, clock=parts.clock, metrics=parts.metrics,
+        elector=parts.elector, health=parts.health, switch=parts.switch, env=env,
+    )  # fmt: skip
+    term = asyncio.create_task(lead.run(epoch, stopped, lambda: _write_role(parts, "leader")), name="term")
+    await term
+
+
+async def _write_role(parts: Parts, role: str | None) -> None:
+    """Say by a label whether the Service should lead to this pod."""
+    async with open_api(parts.access, parts.clock) as gateway:
+        try:
+            await gateway.patch_labels(PODS, parts.settings.namespace, parts.settings.pod_name, {ROLE: role})
+        except AlineoError as error:
+            log.warning("the label %s of this pod could not be written: %s", ROLE, error)

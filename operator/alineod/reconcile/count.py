@@ -1,0 +1,28 @@
+"""What the ledger's events and states add to the metrics."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+
+from alineod.domain import events as ev
+from alineod.domain.events import Row
+from alineod.domain.status import PHASES
+from alineod.ledger.port import Ledger
+from alineod.metrics import Metrics
+
+PERIOD = 5.0  # s
+
+
+def count_rows(rows: Sequence[Row], metrics: Metrics) -> None:
+    """Count which rung held."""
+    for row in rows:
+        if isinstance(row.body, ev.AgentRestored):
+            metrics.count_return(str(row.body.rung))
+
+
+async def count_states(ledger: Ledger, metrics: Metrics) -> None:
+    """Keep the gauge of agents by phase, until cancelled."""
+    while True:
+        phases = Counter(str(PHASES[agent.state]) for agent in ledger.state.agents.values())
+        metrics.set_agents(dict(phases))
+        await asyncio.sleep(PERIOD)
