@@ -97,7 +97,7 @@ async def _serve(parts: Parts, env: Mapping[str, str], acquired: asyncio.Future[
         await _write_role(parts, None)
         parts.elector.start()
         waiting = asyncio.ensure_future(stopped.wait())
-        await asyncio.wait((acquired, waiting), return_when=asyncio.FIRST_COMPLETED)  # type: ignore[type-var]
+        await asyncio.wait((acquired, waiting), return_when=asyncio.FIRST_COMPLETED)
         if acquired.done():
             await _lead(parts, env, acquired.result(), stopped)
         return 0

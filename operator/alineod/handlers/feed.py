@@ -51,7 +51,7 @@ def build_settings(watched: Iterable[Watched], chance: Callable[[], float] = ran
     settings.peering.standalone = True
     settings.scanning.disabled = True
     # Reconnects are spread, so that the replicas of an API server that restarts are not all asked at once.
-    settings.watching.server_timeout = 300 + 60 * chance()
+    settings.watching.server_timeout = 300 + int(60 * chance())  # the API server takes whole seconds only
     settings.watching.client_timeout = 380
     settings.watching.inactivity_timeout = 70
     settings.watching.connect_timeout = 10
