@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -115,12 +116,11 @@ class Writer:
     def _run(self) -> None:
         failure: AlineoError = Unavailable("LedgerClosed", "The ledger is closed; ask again once the operator is back.")
         try:
-            connection = sql.open_writer(self._path)
-            try:
+            # The reader is there to be closed last: the last one to go, if it may write, runs a checkpoint.
+            with closing(sql.open_reader(self._path)) as reader, closing(sql.open_writer(self._path)) as connection:
+                sql.read_head(reader)
                 while batch := self._take():
                     self._write(connection, batch)
-            finally:
-                connection.close()
         except (AlineoError, sqlite3.Error) as error:
             failure = error if isinstance(error, AlineoError) else explain_sqlite(error, self._path)
         self._refuse_queued(failure)
