@@ -145,9 +145,9 @@ class Elector:
         self._wake.set()
         if self._talker.ident is not None:
             self._talker.join(LONGEST_CALL + 1)
-        held, observed = self._held, self._observed
-        if held is not None and observed is not None and observed.record is not None and not self._talker.is_alive():
-            self._give_back(observed.record)
+        record = self._observed.record if self._observed is not None else None
+        if self._held is not None and record is not None and record.holder == self._me and not self._talker.is_alive():
+            self._give_back(record)
         self._held = None
         self._released.set()
 

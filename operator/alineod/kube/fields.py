@@ -36,7 +36,8 @@ def find_leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             for item in value:
                 yield from find_leaves(item, (*path, (key, str(item[key]))))
         case _:
-            yield path, value
+            if path:
+                yield path, value
 
 
 def compute_applied(

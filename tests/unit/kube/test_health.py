@@ -1,0 +1,113 @@
+"""Alive and ready: the table of verdicts, and what a probe reads."""
+
+import asyncio
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, replace
+
+import pytest
+
+from alineod.kube.health import (
+    Health,
+    HealthFacts,
+    decide_liveness,
+    decide_readiness,
+    start_health_server,
+    watch_loop,
+)
+from tests.support.manual_clock import ManualClock
+
+STANDBY = HealthFacts(0.1, elector_alive=True, leading=False, lease_age=2.0, lease_problem="", waits_for="the ledger.")
+LEADER = replace(STANDBY, leading=True, waits_for="")
+
+
+@pytest.mark.parametrize(
+    ("facts", "good", "words"),
+    [
+        (STANDBY, True, "0.1 s late"),
+        (replace(STANDBY, lag=29.9), True, "29.9 s late"),
+        (replace(STANDBY, lag=30.0), False, "stuck for 30 s"),
+        (replace(LEADER, elector_alive=False), False, "elector has stopped"),
+    ],
+)
+def test_liveness(facts: HealthFacts, good: bool, words: str) -> None:
+    verdict = decide_liveness(facts)
+    assert verdict.good is good
+    assert words in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("facts", "good", "words"),
+    [
+        (STANDBY, True, "Standing by."),
+        (replace(STANDBY, lease_age=30.0, lease_problem="no way"), False, "cannot be read: no way"),
+        (LEADER, True, "Leading."),
+        (replace(LEADER, waits_for="the bucket cannot be reached."), False, "the bucket cannot be reached."),
+        (replace(LEADER, lease_age=99.0), True, "Leading."),
+    ],
+)
+def test_readiness(facts: HealthFacts, good: bool, words: str) -> None:
+    verdict = decide_readiness(facts)
+    assert verdict.good is good
+    assert words in verdict.sentence
+
+
+@dataclass
+class Elector:
+    """What health sees of an elector."""
+
+    is_alive: bool = True
+    is_leader: bool = False
+    problem: str = ""
+    age: float = 0.0
+
+    def compute_read_age(self) -> float:
+        return self.age
+
+
+def ask(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_a_probe_reads_a_code_and_a_sentence() -> None:
+    clock, elector = ManualClock(), Elector()
+    health = Health(elector, clock)
+    port, stop = start_health_server(health, 0)
+    try:
+        assert ask(port, "/healthz") == (200, "The event loop is 0.0 s late.\n")
+        assert ask(port, "/readyz?verbose") == (200, "Standing by.\n")
+        elector.is_leader = True
+        assert ask(port, "/readyz") == (503, "Leading, but waiting: the first look at the cluster.\n")
+        health.set_waiting("the bucket cannot be reached.")
+        assert ask(port, "/readyz") == (503, "Leading, but waiting: the bucket cannot be reached.\n")
+        health.set_ready()
+        assert ask(port, "/readyz") == (200, "Leading.\n")
+        clock.advance(31)
+        assert ask(port, "/healthz")[0] == 503
+        health.beat()
+        assert ask(port, "/healthz")[0] == 200
+        assert ask(port, "/else") == (404, "There is /healthz and /readyz.\n")
+    finally:
+        stop()
+
+
+async def test_the_loop_beats_while_it_turns() -> None:
+    clock, lags, told = ManualClock(), list[float](), asyncio.Event()
+    health = Health(Elector(), clock)
+    clock.advance(100)
+
+    def observe(seconds: float) -> None:
+        lags.append(seconds)
+        told.set()
+
+    watching = asyncio.create_task(watch_loop(health, clock, observe, period=0.001))
+    async with asyncio.timeout(10):
+        await told.wait()
+    watching.cancel()
+    assert health.read_facts().lag == 0.0
+    assert lags[0] == 0.0
