@@ -182,3 +182,38 @@ class SwarmStatus(Observed):
     ledger: LedgerStatus | None = Field(
         default=None, description="How far the swarm's events are recorded and replicated."
     )
+
+
+MEANINGS = {
+    ConditionType.READY: "It is where it should be: up, waiting its turn, paused as asked, or finished. On a Swarm: "
+    "this generation was seen and no agent is stuck.",
+    ConditionType.RECONCILING: "Something is being done about it right now. Present only while True.",
+    ConditionType.STALLED: "It cannot go on without somebody's help; the message says what to do. Present only while "
+    "True.",
+    ConditionType.RUNNING: "A turn is in progress.",
+    ConditionType.INTERRUPTED: "The last turn was cut off: which one, why, and what survived. The next clean turn "
+    "clears it. On a Swarm: true of one of its agents.",
+    ConditionType.LOST: "No rung of the restore ladder held; the message has the last error. On a Swarm: true of one "
+    "of its agents.",
+    ConditionType.CHECKPOINTED: "The newest clean turn is in the bucket. False with UploadFailed or Pending.",
+    ConditionType.LEDGER_REPLICATED: "What the ledger holds of the swarm is in the bucket.",
+}
+CONDITIONS_OF = {
+    "Swarm": (
+        ConditionType.READY,
+        ConditionType.RECONCILING,
+        ConditionType.STALLED,
+        ConditionType.INTERRUPTED,
+        ConditionType.LOST,
+        ConditionType.LEDGER_REPLICATED,
+    ),
+    "Agent": (
+        ConditionType.READY,
+        ConditionType.RECONCILING,
+        ConditionType.STALLED,
+        ConditionType.RUNNING,
+        ConditionType.INTERRUPTED,
+        ConditionType.LOST,
+        ConditionType.CHECKPOINTED,
+    ),
+}
