@@ -3,105 +3,55 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"alineo.dev/devcluster/internal/cluster"
-	"alineo.dev/devcluster/internal/plan"
 )
 
-// options are the flags that every command has.
-type options struct {
-	name, cache, checkout string
-	all                   bool
-	args                  []string
-}
+const usage = `usage: devcluster COMMAND [flags]
 
-type command struct {
-	summary string
-	run     func(ctx context.Context, o options) error
-}
+  up                      start the cluster, mend it, or say that it is up
+  down                    stop it; data and images stay (--all: as destroy)
+  destroy                 stop it and remove everything
+  status                  what it is, where it is, what of it runs; exit code 0 if it is whole
+  load IMAGE.tar...       put docker archives into both nodes
+  node VERB NAME          stop: power failure; start; reboot; cut: take the network cable out; join: put it back
+  env                     lines for a shell to evaluate: KUBECONFIG and PATH
+  logs [COMPONENT]        the last lines of a component (--lines N), or the names of all
+  doctor                  what this machine lacks, and what to do about it
 
-func commands() map[string]command {
-	return map[string]command{
-		"up":      {"start the cluster, or say that it is up", up},
-		"down":    {"stop the cluster and keep its data (--all: remove everything)", down},
-		"destroy": {"stop the cluster and remove everything", destroy},
-		"load":    {"IMAGE.tar…: put docker archives into the nodes", load},
-		"node":    {"{stop|start|cut|join|reboot} NAME: switch a node off and on, take its cable out and put it back", node},
-		"volumes": {"", volumes},
-	}
+  --name NAME             the cluster (default: from the path of the checkout you are in)
+  --cache DIR             where clusters and tools lie (default: $ALINEOD_CACHE, or alineod in your cache directory)
+
+exit codes: 0 done, 1 failed, 2 wrong command line, 3 this machine cannot hold a cluster
+`
+
+type command func(ctx context.Context, o options) error
+
+var commands = map[string]command{
+	"up": up, "down": down, "destroy": destroy, "status": status, "load": load, "node": node,
+	"env": environment, "logs": logs, "doctor": doctor, "volumes": volumes,
 }
 
 func dispatch(ctx context.Context, args []string) error {
-	if len(args) == 0 {
-		return errors.New("no command")
+	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
+		fmt.Print(usage)
+		return nil
 	}
-	chosen, known := commands()[args[0]]
+	run, known := commands[args[0]]
 	if !known {
-		return fmt.Errorf("no command %q", args[0])
+		return &usageError{fmt.Sprintf("no command %q; see `devcluster help`", args[0])}
 	}
 	o, err := parse(args[0], args[1:])
 	if err != nil {
 		return err
 	}
-	return chosen.run(ctx, o)
+	return run(ctx, o)
 }
 
-func exitCode(error) int { return 1 }
-
-func parse(verb string, args []string) (options, error) {
-	o := options{}
-	flags := flag.NewFlagSet(verb, flag.ContinueOnError)
-	flags.StringVar(&o.name, "name", "", "name of the cluster (default: from the path of the checkout)")
-	flags.StringVar(&o.cache, "cache", defaultCache(), "where clusters and tools are kept")
-	flags.BoolVar(&o.all, "all", false, "remove everything")
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	o.args = flags.Args()
-	if o.name == "" {
-		checkout, err := findCheckout()
-		if err != nil {
-			return o, err
-		}
-		o.checkout, o.name = checkout, plan.DefaultName(checkout)
-	}
-	return o, nil
-}
-
-func defaultCache() string {
-	if dir := os.Getenv("ALINEOD_CACHE"); dir != "" {
-		return dir
-	}
-	base, err := os.UserCacheDir()
-	if err != nil {
-		base = "/root/.cache"
-	}
-	return filepath.Join(base, "alineod")
-}
-
-func findCheckout() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	dir, err = filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", err
-	}
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(filepath.Join(at, "hack", "devcluster", "go.mod")); err == nil {
-			return at, nil
-		}
-		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is not in a checkout of alineod: change to one, or name the cluster with --name", dir)
-		}
-	}
-}
-
+// locked runs something on a cluster while no other devcluster changes it.
 func locked(o options, kind cluster.LockKind, act func(out *cluster.Progress) error) error {
 	out := cluster.NewProgress(os.Stdout)
 	unlock, err := cluster.Lock(o.cache, o.name, kind, out)
@@ -110,6 +60,19 @@ func locked(o options, kind cluster.LockKind, act func(out *cluster.Progress) er
 	}
 	defer unlock()
 	return act(out)
+}
+
+// open returns the cluster with its tools.
+func open(o options, out *cluster.Progress) (*cluster.Cluster, error) {
+	c, err := cluster.Open(o.cache, o.name, out)
+	if errors.Is(err, cluster.ErrAbsent) {
+		return nil, fmt.Errorf("there is no cluster %s: `devcluster up` makes it", o.name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Tools, err = cluster.ToolsIn(o.cache)
+	return c, err
 }
 
 func up(ctx context.Context, o options) error {
@@ -133,6 +96,10 @@ func down(ctx context.Context, o options) error {
 	}
 	return locked(o, cluster.Exclusive, func(out *cluster.Progress) error {
 		c, err := cluster.Open(o.cache, o.name, out)
+		if errors.Is(err, cluster.ErrAbsent) {
+			out.Say("there is no cluster %s", o.name)
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -144,6 +111,7 @@ func destroy(_ context.Context, o options) error {
 	return locked(o, cluster.Exclusive, func(out *cluster.Progress) error {
 		c, err := cluster.Open(o.cache, o.name, out)
 		if errors.Is(err, cluster.ErrAbsent) {
+			out.Say("there is no cluster %s", o.name)
 			return nil
 		}
 		if err != nil {
@@ -154,8 +122,11 @@ func destroy(_ context.Context, o options) error {
 }
 
 func load(_ context.Context, o options) error {
+	if len(o.args) == 0 {
+		return &usageError{"load: name one or more docker archives"}
+	}
 	return locked(o, cluster.Shared, func(out *cluster.Progress) error {
-		c, err := cluster.Open(o.cache, o.name, out)
+		c, err := open(o, out)
 		if err != nil {
 			return err
 		}
@@ -164,7 +135,16 @@ func load(_ context.Context, o options) error {
 }
 
 func node(ctx context.Context, o options) error {
-	return nil
+	if len(o.args) != 2 {
+		return &usageError{"node: say what to do and to which node, for example `devcluster node cut n2`"}
+	}
+	return locked(o, cluster.Exclusive, func(out *cluster.Progress) error {
+		c, err := open(o, out)
+		if err != nil {
+			return err
+		}
+		return c.Node(ctx, o.args[0], o.args[1])
+	})
 }
 
 func volumes(ctx context.Context, o options) error {
@@ -174,3 +154,5 @@ func volumes(ctx context.Context, o options) error {
 	}
 	return c.KeepVolumes(ctx)
 }
+
+func bin(o options) string { return filepath.Join(o.cache, "bin") }

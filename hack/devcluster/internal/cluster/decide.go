@@ -1,16 +1,16 @@
 package cluster
 
-// Observation is what `up` saw before it does anything.
+// Observation is what `up` saw before it did anything.
 type Observation struct {
 	State State
 	// Boot and Build are what they would be for a cluster started now.
 	Boot, Build string
 	// Dead are the processes of the host that should run and do not.
 	Dead []string
-	// BrokenNodes lack a process; CutNodes have their cable out.
-	BrokenNodes, CutNodes []string
 	// Answers says whether the API server is ready.
 	Answers bool
+	// OffNodes lack a process or their network, CutNodes have their cable out, UnreadyNodes only are not Ready.
+	OffNodes, CutNodes, UnreadyNodes []string
 }
 
 // Verb is what `up` does.
@@ -19,7 +19,7 @@ type Verb int
 const (
 	// Nothing: all is as it should be.
 	Nothing Verb = iota
-	// Mend starts what has died and joins what was cut.
+	// Mend starts what has died and joins what was cut; what runs goes on running.
 	Mend
 	// Start clears away whatever is left and starts from the kept data.
 	Start
@@ -42,10 +42,12 @@ func Decide(o Observation) Decision {
 		return Decision{Start, "an earlier start did not end; clearing away what it left"}
 	case o.State.Build != o.Build:
 		return Decision{Start, "its programs or settings have changed; data and images are kept"}
-	case len(o.Dead) > 0 || !o.Answers:
-		return Decision{Start, "its control plane is not whole"}
-	case len(o.BrokenNodes)+len(o.CutNodes) > 0:
-		return Decision{Mend, "a node is off or cut"}
+	case len(o.Dead) > 0:
+		return Decision{Mend, "processes have ended"}
+	case !o.Answers:
+		return Decision{Start, "its API server does not answer"}
+	case len(o.OffNodes)+len(o.CutNodes)+len(o.UnreadyNodes) > 0:
+		return Decision{Mend, "a node is off, cut or not Ready"}
 	default:
 		return Decision{Nothing, "it is up"}
 	}

@@ -20,7 +20,11 @@ func (c *Cluster) Down() error {
 		return err
 	}
 	state.Phase = PhaseDown
-	return writeState(c.Layout, state)
+	if err := writeState(c.Layout, state); err != nil {
+		return err
+	}
+	c.Out.Say("cluster %s is down; its data is kept in %s", c.Plan.Name, c.Layout.Dir)
+	return nil
 }
 
 // Destroy leaves nothing of the cluster.
@@ -28,7 +32,12 @@ func (c *Cluster) Destroy() error {
 	if err := c.sweep(); err != nil {
 		return err
 	}
-	return os.RemoveAll(c.Layout.Dir)
+	deleteLeftovers(c.Layout)
+	if err := os.RemoveAll(c.Layout.Dir); err != nil {
+		return err
+	}
+	c.Out.Say("cluster %s is gone", c.Plan.Name)
+	return nil
 }
 
 // sweep finds and removes what any life of this cluster can have left, by marks and names and not by memory.
@@ -66,7 +75,7 @@ func (c *Cluster) endDatabase() {
 	if !found || record.Signal(syscall.SIGTERM) != nil {
 		return
 	}
-	for deadline := time.Now().Add(3 * time.Second); record.Alive() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(3 * time.Second); record.Running() && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
 	}
 }

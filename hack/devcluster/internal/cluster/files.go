@@ -8,6 +8,7 @@ import (
 	"os"
 	"sort"
 
+	"alineo.dev/devcluster/internal/host"
 	"alineo.dev/devcluster/internal/pki"
 	"alineo.dev/devcluster/internal/plan"
 	"alineo.dev/devcluster/internal/render"
@@ -102,7 +103,7 @@ func (c *Cluster) build(machine render.Machine) (string, error) {
 		return "", err
 	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, kube.Size(), kube.ModTime().UnixNano())
+	fmt.Fprintln(sum, kube.Size(), kube.ModTime().UnixNano(), host.Scheme(c.Plan))
 	files := c.renderFiles(machine)
 	paths := make([]string, 0, len(files))
 	for path := range files {

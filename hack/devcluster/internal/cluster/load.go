@@ -11,7 +11,16 @@ import (
 
 // Load puts docker archives into every node that is on, and forgets earlier images of the same names.
 func (c *Cluster) Load(archives []string) error {
-	return <-inParallel(c.Plan.Nodes, func(node plan.Node) error {
+	nodes := c.on()
+	if len(nodes) == 0 {
+		return fmt.Errorf("cluster %s is down: `devcluster up` first", c.Plan.Name)
+	}
+	for _, archive := range archives {
+		if _, err := image.ReadArchive(archive); err != nil {
+			return err
+		}
+	}
+	return <-inParallel(nodes, func(node plan.Node) error {
 		for _, archive := range archives {
 			if err := c.loadOne(node, archive); err != nil {
 				return fmt.Errorf("node %s: %w", node.Name, err)
@@ -41,4 +50,20 @@ func (c *Cluster) forgetSuperseded(node plan.Node) error {
 		return err
 	}
 	return c.store(node).Delete(image.Superseded(digests))
+}
+
+// loadInto imports an archive unless every image in it is there; it says whether it did anything.
+func loadInto(store image.Store, archive string) (bool, error) {
+	images, err := image.ReadArchive(archive)
+	if err != nil {
+		return false, err
+	}
+	digests, err := store.Digests()
+	if err != nil {
+		return false, err
+	}
+	if image.Holds(digests, images) {
+		return false, nil
+	}
+	return true, store.Import(archive)
 }

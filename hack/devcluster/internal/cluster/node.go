@@ -3,148 +3,131 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"alineo.dev/devcluster/internal/host"
-	"alineo.dev/devcluster/internal/image"
 	"alineo.dev/devcluster/internal/plan"
-	"alineo.dev/devcluster/internal/proc"
 	"alineo.dev/devcluster/internal/render"
 )
 
-// Stop is a power failure of the node: every process of it and of its pods is killed, what is on disk stays.
-func (c *Cluster) Stop(node plan.Node) error {
-	hierarchies, err := host.ReadHierarchies()
+// nodeVerbs is what can be done to a node.
+var nodeVerbs = map[string]func(c *Cluster, ctx context.Context, node plan.Node) error{
+	"stop":   (*Cluster).stopNode,
+	"start":  (*Cluster).startNode,
+	"cut":    (*Cluster).cutNode,
+	"join":   (*Cluster).joinNode,
+	"reboot": (*Cluster).rebootNode,
+}
+
+// Node does one thing to one node of a cluster that is up.
+func (c *Cluster) Node(ctx context.Context, verb, name string) error {
+	act, known := nodeVerbs[verb]
+	if !known {
+		return fmt.Errorf("no node command %q: use stop, start, cut, join or reboot", verb)
+	}
+	node, err := c.Plan.Find(name)
 	if err != nil {
 		return err
 	}
-	if err := proc.KillMarked(c.Layout.Dir, c.ownedBy(node)); err != nil {
-		return err
-	}
-	if err := killGroup(hierarchies, node.Cgroup); err != nil {
-		return err
-	}
-	return c.clearNode(hierarchies, node)
-}
-
-// ownedBy recognises the processes of a node by their command line: each names the node or its directory.
-func (c *Cluster) ownedBy(node plan.Node) func(argv []string) bool {
-	directory := c.Layout.Node(node.Name).Dir + "/"
-	return func(argv []string) bool {
-		for _, word := range argv {
-			if strings.Contains(word, directory) || word == "--hostname-override="+node.Name {
-				return true
-			}
-		}
-		return false
-	}
-}
-
-// killGroup kills the processes of the pods; nothing else can be in a group of ours.
-func killGroup(hierarchies host.Hierarchies, group string) error {
-	find := func() []int { return hierarchies.Processes(group) }
-	always := func(int) bool { return true }
-	return proc.KillAll(find, always, 10*time.Second)
-}
-
-// clearNode removes what does not outlive a reboot: mounts, groups, the network and the volatile files.
-func (c *Cluster) clearNode(hierarchies host.Hierarchies, node plan.Node) error {
-	n := c.Layout.Node(node.Name)
-	if err := host.UnmountBelow(n.Dir); err != nil {
-		return err
-	}
-	hierarchies.DeleteCgroup(node.Cgroup)
-	if err := host.DeleteNode(node); err != nil {
-		return err
-	}
-	return os.RemoveAll(n.Volatile())
-}
-
-// StartNode switches the node on and waits until it is Ready.
-func (c *Cluster) StartNode(ctx context.Context, node plan.Node) error {
-	if err := c.powerOn(node); err != nil {
-		return err
-	}
-	return c.waitNodes(ctx, []plan.Node{node})
-}
-
-// powerOn clears what a half-dead node left and starts its processes.
-func (c *Cluster) powerOn(node plan.Node) error {
-	if err := c.Stop(node); err != nil {
-		return err
-	}
-	if err := c.powerUpRuntime(node); err != nil {
-		return err
-	}
-	return c.startAgents(node)
-}
-
-// powerUpRuntime makes the node's machine and starts its container runtime, with the pause image in it.
-func (c *Cluster) powerUpRuntime(node plan.Node) error {
-	hierarchies, err := host.ReadHierarchies()
+	state, err := readState(c.Layout)
 	if err != nil {
 		return err
 	}
-	if err := hierarchies.ApplyCgroup(node.Cgroup); err != nil {
-		return err
+	if state.Phase != PhaseUp {
+		return fmt.Errorf("cluster %s is %s: `devcluster up` first", c.Plan.Name, state.Phase)
 	}
-	if err := host.ApplyNode(c.Plan, node); err != nil {
-		return err
-	}
-	if err := c.makeNodeDirectories(node); err != nil {
-		return err
-	}
-	containerd := render.Containerd(c.Layout, node)
-	if err := c.run(containerd); err != nil {
-		return err
-	}
-	store := c.store(node)
-	responds := func() error {
-		if !store.Responds() {
-			return fmt.Errorf("containerd of %s does not answer yet", node.Name)
-		}
-		return nil
-	}
-	if err := c.Out.Wait("containerd of "+node.Name, 30*time.Second, responds, c.watch(containerd)); err != nil {
-		return err
-	}
-	_, err = loadInto(store, c.Layout.Config("pause.tar"))
-	return err
+	return act(c, ctx, node)
 }
 
-func (c *Cluster) makeNodeDirectories(node plan.Node) error {
-	n := c.Layout.Node(node.Name)
-	for _, dir := range []string{n.Volatile(), n.ContainerdRoot(), n.KubeletRoot(), n.PodLogs()} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
+func (c *Cluster) stopNode(_ context.Context, node plan.Node) error {
+	if err := c.powerOff(node); err != nil {
+		return err
 	}
-	for _, volume := range volumesOf(c.Layout, node) {
-		if err := os.MkdirAll(volume.Path, 0o777); err != nil {
-			return err
-		}
-	}
+	c.Out.Say("node %s is off; Kubernetes calls it NotReady in %s", node.Name, render.NodeGrace)
 	return nil
 }
 
-func (c *Cluster) startAgents(node plan.Node) error {
-	return c.run(render.Kubelet(c.Layout, node, c.Tools.Kube), render.Proxy(c.Layout, c.Plan, node, c.Tools.Kube))
+func (c *Cluster) startNode(ctx context.Context, node plan.Node) error {
+	if c.isOn(node) {
+		c.Out.Say("node %s is on already", node.Name)
+		return nil
+	}
+	return c.switchOn(ctx, node)
 }
 
-// loadInto imports an archive unless every image in it is there; it says whether it did anything.
-func loadInto(store image.Store, archive string) (bool, error) {
-	images, err := image.ReadArchive(archive)
-	if err != nil {
-		return false, err
+func (c *Cluster) switchOn(ctx context.Context, node plan.Node) error {
+	since := time.Now()
+	if err := c.powerOn(node); err != nil {
+		return err
 	}
-	digests, err := store.Digests()
-	if err != nil {
-		return false, err
+	if err := c.waitWhole(ctx, target{[]plan.Node{node}, since, true}); err != nil {
+		return err
 	}
-	if image.Holds(digests, images) {
-		return false, nil
+	c.Out.Say("node %s is on and Ready", node.Name)
+	return nil
+}
+
+func (c *Cluster) rebootNode(ctx context.Context, node plan.Node) error {
+	if err := c.powerOff(node); err != nil {
+		return err
 	}
-	return true, store.Import(archive)
+	c.Out.Say("node %s is off", node.Name)
+	return c.startNode(ctx, node)
+}
+
+func (c *Cluster) cutNode(_ context.Context, node plan.Node) error {
+	if err := c.mustBeOn(node); err != nil {
+		return err
+	}
+	if err := host.CutNode(node); err != nil {
+		return err
+	}
+	c.Out.Say("node %s is cut off and goes on running; Kubernetes calls it NotReady in %s", node.Name, render.NodeGrace)
+	return nil
+}
+
+func (c *Cluster) joinNode(ctx context.Context, node plan.Node) error {
+	if err := c.mustBeOn(node); err != nil {
+		return err
+	}
+	since := time.Now()
+	if err := host.JoinNode(node); err != nil {
+		return err
+	}
+	if err := c.waitWhole(ctx, target{nodes: []plan.Node{node}, since: since}); err != nil {
+		return err
+	}
+	c.Out.Say("node %s is joined and Ready", node.Name)
+	return nil
+}
+
+func (c *Cluster) isOn(node plan.Node) bool {
+	dead := c.dead(render.NodeProcesses(c.Layout, c.Plan, node, c.Tools.Kube))
+	return len(dead) == 0 && slices.ContainsFunc(c.on(), func(n plan.Node) bool { return n.Name == node.Name })
+}
+
+func (c *Cluster) mustBeOn(node plan.Node) error {
+	if c.isOn(node) {
+		return nil
+	}
+	return fmt.Errorf("node %s is off: `devcluster node start %s` first", node.Name, node.Name)
+}
+
+// nodeWord describes a node in one word for the status.
+func nodeWord(o Observation, node plan.Node) string {
+	words := []struct {
+		nodes []string
+		word  string
+	}{{o.OffNodes, "off"}, {o.CutNodes, "cut"}, {o.UnreadyNodes, "NotReady"}}
+	for _, w := range words {
+		if slices.Contains(w.nodes, node.Name) {
+			return w.word
+		}
+	}
+	if o.State.Phase != PhaseUp || strings.TrimSpace(o.Boot) != o.State.Boot {
+		return "off"
+	}
+	return "Ready"
 }

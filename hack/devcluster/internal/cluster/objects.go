@@ -29,7 +29,11 @@ func volumesOf(layout render.Layout, node plan.Node) []Volume {
 }
 
 // applyObjects makes what a cluster must have before anyone uses it.
-func (c *Cluster) applyObjects(ctx context.Context, api *kubeapi.Client) error {
+func (c *Cluster) applyObjects(ctx context.Context) error {
+	api, err := c.api()
+	if err != nil {
+		return err
+	}
 	rbac := "/apis/rbac.authorization.k8s.io/v1/"
 	objects := []struct {
 		collection string

@@ -2,23 +2,20 @@ package cluster
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"alineo.dev/devcluster/internal/host"
 	"alineo.dev/devcluster/internal/image"
-	"alineo.dev/devcluster/internal/plan"
-	"alineo.dev/devcluster/internal/proc"
 	"alineo.dev/devcluster/internal/render"
 )
 
+// startLimit is how long the API server or the nodes may take on a slow machine that does other things too.
+const startLimit = 2 * time.Minute
+
 // Up makes the cluster whole, whatever state it is in.
 func (c *Cluster) Up(ctx context.Context) error {
-	observed, err := c.observe(ctx)
+	observed, err := c.Observe(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,65 +35,53 @@ func (c *Cluster) Up(ctx context.Context) error {
 	}
 }
 
-func (c *Cluster) observe(ctx context.Context) (Observation, error) {
-	state, err := readState(c.Layout)
-	if err != nil {
-		return Observation{}, err
-	}
-	build, err := c.build(c.machine())
-	if err != nil {
-		return Observation{}, err
-	}
-	o := Observation{State: state, Boot: proc.BootID(), Build: build}
-	if state.Phase != PhaseUp || state.Boot != o.Boot {
-		return o, nil
-	}
-	o.Dead = c.dead(render.ControlPlane(c.Layout, c.Plan, c.Tools.Kube, c.Tools.Self))
-	for _, node := range c.Plan.Nodes {
-		if len(c.dead(render.NodeProcesses(c.Layout, c.Plan, node, c.Tools.Kube))) > 0 {
-			o.BrokenNodes = append(o.BrokenNodes, node.Name)
-		} else if !host.NodeLinked(node) {
-			o.CutNodes = append(o.CutNodes, node.Name)
-		}
-	}
-	if api, err := c.api(); err == nil {
-		o.Answers = api.Ready(ctx) == nil
-	}
-	return o, nil
-}
-
-// dead names the processes that do not run.
-func (c *Cluster) dead(processes []render.Process) []string {
-	var names []string
-	for _, process := range processes {
-		if record, found := proc.ReadRecord(c.Layout.Records(), process.Name); !found || !record.Alive() {
-			names = append(names, process.Name)
-		}
-	}
-	return names
-}
-
 func (c *Cluster) mend(ctx context.Context, o Observation) error {
-	for _, name := range append(slices.Clone(o.BrokenNodes), o.CutNodes...) {
-		node, err := c.Plan.Find(name)
-		if err != nil {
-			return err
+	since := time.Now()
+	if err := host.ApplyNetwork(c.Plan); err != nil {
+		return err
+	}
+	if err := c.mendControlPlane(ctx, o.Dead); err != nil {
+		return err
+	}
+	for _, node := range c.Plan.Nodes {
+		switch {
+		case slices.Contains(o.OffNodes, node.Name):
+			if err := c.switchOn(ctx, node); err != nil {
+				return err
+			}
+		case slices.Contains(o.CutNodes, node.Name):
+			c.Out.Say("joining node %s", node.Name)
+			if err := host.JoinNode(node); err != nil {
+				return err
+			}
 		}
-		if slices.Contains(o.CutNodes, name) {
-			err = host.JoinNode(node)
-		} else {
-			err = c.powerOn(node)
+	}
+	if err := c.waitWhole(ctx, target{nodes: c.Plan.Nodes, since: since}); err != nil {
+		return err
+	}
+	c.Out.Say("cluster %s is up", c.Plan.Name)
+	return nil
+}
+
+func (c *Cluster) mendControlPlane(ctx context.Context, dead []string) error {
+	for _, process := range render.ControlPlane(c.Layout, c.Plan, c.Tools.Kube, c.Tools.Self) {
+		if !slices.Contains(dead, process.Name) {
+			continue
 		}
-		if err != nil {
+		c.Out.Say("starting %s, which has ended; its last log is %s.1", process.Name, c.Layout.Log(process.Name))
+		if err := c.run(process); err != nil {
 			return err
 		}
 	}
-	return c.waitNodes(ctx, c.Plan.Nodes)
+	return c.waitAPI(ctx)
 }
 
 // start begins with a sweep: nothing of an earlier life may be in the way, however that ended.
 func (c *Cluster) start(ctx context.Context, o Observation) error {
 	if err := c.sweep(); err != nil {
+		return err
+	}
+	if _, err := Examine(c.Layout.Cache(), c.Plan.Name); err != nil {
 		return err
 	}
 	if err := c.checkPlace(); err != nil {
@@ -118,7 +103,29 @@ func (c *Cluster) start(ctx context.Context, o Observation) error {
 	return nil
 }
 
+// startAll starts the nodes' container runtimes while the control plane comes up.
 func (c *Cluster) startAll(ctx context.Context) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	runtimes := inParallel(c.Plan.Nodes, c.powerUpRuntime)
+	controlPlane := c.startControlPlane(ctx)
+	if err := <-runtimes; err != nil {
+		return err
+	}
+	if controlPlane != nil {
+		return controlPlane
+	}
+	since := time.Now()
+	for _, node := range c.Plan.Nodes {
+		if err := c.startAgents(node); err != nil {
+			return err
+		}
+	}
+	return c.waitWhole(ctx, target{c.Plan.Nodes, since, true})
+}
+
+func (c *Cluster) prepare() error {
 	if err := c.writeFiles(c.machine()); err != nil {
 		return err
 	}
@@ -128,127 +135,23 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	if err := host.ApplyNetwork(c.Plan); err != nil {
 		return err
 	}
-	if err := c.checkListeners(); err != nil {
-		return err
-	}
-	nodes := inParallel(c.Plan.Nodes, c.powerUpRuntime)
-	if err := c.startControlPlane(ctx); err != nil {
-		return err
-	}
-	if err := <-nodes; err != nil {
-		return err
-	}
-	for _, node := range c.Plan.Nodes {
-		if err := c.startAgents(node); err != nil {
-			return err
-		}
-	}
-	return c.waitNodes(ctx, c.Plan.Nodes)
+	return c.checkListeners()
 }
 
 func (c *Cluster) startControlPlane(ctx context.Context) error {
-	database, server := render.Database(c.Layout, c.Plan, c.Tools.Kube), render.APIServer(c.Layout, c.Plan, c.Tools.Kube)
-	if err := c.run(database, server); err != nil {
-		return err
-	}
-	api, err := c.api()
+	err := c.run(render.Database(c.Layout, c.Plan, c.Tools.Kube), render.APIServer(c.Layout, c.Plan, c.Tools.Kube))
 	if err != nil {
 		return err
 	}
-	ready := func() error { return api.Ready(ctx) }
-	if err := c.Out.Wait("the API server", 90*time.Second, ready, c.watch(database, server)); err != nil {
+	if err := c.waitAPI(ctx); err != nil {
 		return err
 	}
 	c.Out.Say("API server is ready at https://%s", c.Plan.API())
-	if err := c.applyObjects(ctx, api); err != nil {
+	if err := c.applyObjects(ctx); err != nil {
 		return err
 	}
 	return c.run(
 		render.ControllerManager(c.Layout, c.Plan, c.Tools.Kube), render.Scheduler(c.Layout, c.Plan, c.Tools.Kube),
 		render.DNS(c.Layout, c.Tools.Kube), render.Volumes(c.Layout, c.Plan, c.Tools.Self),
 	)
-}
-
-// run starts processes.
-func (c *Cluster) run(processes ...render.Process) error {
-	for _, process := range processes {
-		_, err := proc.Start(c.Layout.Records(), proc.Spec{
-			Name: process.Name, Argv: process.Argv, Netns: process.Netns, Log: c.Layout.Log(process.Name), Mark: c.Layout.Dir,
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// watch returns a check that fails when one of the processes has died, with the end of its log.
-func (c *Cluster) watch(processes ...render.Process) func() error {
-	return func() error {
-		for _, name := range c.dead(processes) {
-			return fmt.Errorf("%s has ended; the last lines of %s:\n%s", name, c.Layout.Log(name), tail(c.Layout.Log(name), 10))
-		}
-		return nil
-	}
-}
-
-func tail(path string, count int) string {
-	body, _ := os.ReadFile(path)
-	lines := strings.Split(strings.TrimRight(string(body), "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-count):], "\n")
-}
-
-// waitNodes waits until the nodes are Ready and the DNS server answers.
-func (c *Cluster) waitNodes(ctx context.Context, nodes []plan.Node) error {
-	api, err := c.api()
-	if err != nil {
-		return err
-	}
-	check := func() error {
-		ready, err := api.Nodes(ctx)
-		if err != nil {
-			return err
-		}
-		for _, node := range nodes {
-			if !ready[node.Name] {
-				return fmt.Errorf("node %s is not Ready yet", node.Name)
-			}
-		}
-		return dnsReady(c.Plan)
-	}
-	all := render.Processes(c.Layout, c.Plan, c.Tools.Kube, c.Tools.Self)
-	return c.Out.Wait("the nodes", 90*time.Second, check, c.watch(c.expected(all, nodes)...))
-}
-
-// expected leaves out the processes of nodes that are not waited for: they may be off on purpose.
-func (c *Cluster) expected(processes []render.Process, nodes []plan.Node) []render.Process {
-	return slices.DeleteFunc(processes, func(process render.Process) bool {
-		return process.Netns != "" && !slices.ContainsFunc(nodes, func(n plan.Node) bool { return n.Netns == process.Netns })
-	})
-}
-
-func dnsReady(p plan.Plan) error {
-	connection, err := net.DialTimeout("tcp", p.DNSReady().String(), time.Second)
-	if err != nil {
-		return fmt.Errorf("the DNS server is not up yet: %w", err)
-	}
-	return connection.Close()
-}
-
-// inParallel runs one function for every node and hands on the first failure when all have ended.
-func inParallel(nodes []plan.Node, act func(plan.Node) error) <-chan error {
-	each, all := make(chan error, len(nodes)), make(chan error, 1)
-	for _, node := range nodes {
-		go func() { each <- act(node) }()
-	}
-	go func() {
-		var first error
-		for range nodes {
-			if err := <-each; err != nil && first == nil {
-				first = err
-			}
-		}
-		all <- first
-	}()
-	return all
 }

@@ -2,27 +2,38 @@ package host
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
 )
 
-// UnmountBelow unmounts everything under a directory, innermost first.
+// UnmountBelow unmounts everything under a directory, innermost first. It fails if anything stays: whoever
+// removes the directory next would remove through the mount.
 func UnmountBelow(dir string) error {
-	table, err := os.ReadFile("/proc/self/mountinfo")
+	points, err := readMountPoints(dir)
 	if err != nil {
 		return err
 	}
-	points := mountPoints(string(table), dir)
 	slices.Reverse(points)
 	for _, point := range points {
 		// Detached: a directory that someone's shell stands in must not keep a dead cluster alive.
-		if err := syscall.Unmount(point, syscall.MNT_DETACH); err != nil && err != syscall.EINVAL && err != syscall.ENOENT {
-			return &os.PathError{Op: "unmount", Path: point, Err: err}
-		}
+		_ = syscall.Unmount(point, syscall.MNT_DETACH) // what could not be unmounted is found below
 	}
-	return nil
+	left, err := readMountPoints(dir)
+	if err == nil && len(left) > 0 {
+		return fmt.Errorf("%s is still mounted: unmount it by hand and try again", left[0])
+	}
+	return err
+}
+
+func readMountPoints(dir string) ([]string, error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	return mountPoints(string(table), dir), nil
 }
 
 // mountPoints lists the mount points under dir in the order they were mounted.

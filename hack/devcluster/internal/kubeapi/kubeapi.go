@@ -8,12 +8,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -86,15 +88,35 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 	return json.Unmarshal(answer, out)
 }
 
-// Ready says whether the API server takes requests.
+// Ready returns nil when the API server takes requests, else what it still waits for.
 func (c *Client) Ready(ctx context.Context) error {
-	return c.Do(ctx, http.MethodGet, "/readyz", nil, nil)
+	err := c.Do(ctx, http.MethodGet, "/readyz", nil, nil)
+	var status *StatusError
+	if errors.As(err, &status) && status.Code == http.StatusInternalServerError {
+		return errors.New(summariseReadiness(status.Message))
+	}
+	return err
+}
+
+// summariseReadiness shortens the list of checks, one a line, of which "[-]" marks those that fail.
+func summariseReadiness(checks string) string {
+	var failing []string
+	for line := range strings.Lines(checks) {
+		if rest, found := strings.CutPrefix(line, "[-]"); found {
+			name, _, _ := strings.Cut(rest, " ")
+			failing = append(failing, name)
+		}
+	}
+	if len(failing) == 0 {
+		return "it answers, and is not ready"
+	}
+	return fmt.Sprintf("%s and %d other checks are not ready", failing[0], len(failing)-1)
 }
 
 // CreateIfAbsent creates an object and is content if it is there.
 func (c *Client) CreateIfAbsent(ctx context.Context, collection string, object any) error {
 	err := c.Do(ctx, http.MethodPost, collection, object, nil)
-	if status, ok := err.(*StatusError); ok && status.Code == http.StatusConflict {
+	if answered(err, http.StatusConflict) {
 		return nil
 	}
 	return err
@@ -103,8 +125,13 @@ func (c *Client) CreateIfAbsent(ctx context.Context, collection string, object a
 // Delete deletes an object and is content if it is gone.
 func (c *Client) Delete(ctx context.Context, path string) error {
 	err := c.Do(ctx, http.MethodDelete, path, nil, nil)
-	if status, ok := err.(*StatusError); ok && status.Code == http.StatusNotFound {
+	if answered(err, http.StatusNotFound) {
 		return nil
 	}
 	return err
+}
+
+func answered(err error, code int) bool {
+	var status *StatusError
+	return errors.As(err, &status) && status.Code == code
 }

@@ -15,38 +15,6 @@ type Meta struct {
 	Labels map[string]string `json:"labels"`
 }
 
-type condition struct {
-	Type   string `json:"type"`
-	Status string `json:"status"`
-}
-
-type node struct {
-	Metadata Meta `json:"metadata"`
-	Status   struct {
-		Conditions []condition `json:"conditions"`
-	} `json:"status"`
-}
-
-// Nodes returns whether each registered node is Ready.
-func (c *Client) Nodes(ctx context.Context) (map[string]bool, error) {
-	var list struct {
-		Items []node `json:"items"`
-	}
-	if err := c.Do(ctx, http.MethodGet, "/api/v1/nodes", nil, &list); err != nil {
-		return nil, err
-	}
-	ready := map[string]bool{}
-	for _, n := range list.Items {
-		ready[n.Metadata.Name] = false
-		for _, cond := range n.Status.Conditions {
-			if cond.Type == "Ready" && cond.Status == "True" {
-				ready[n.Metadata.Name] = true
-			}
-		}
-	}
-	return ready, nil
-}
-
 // Volume is a PersistentVolume as far as it matters here.
 type Volume struct {
 	Metadata Meta `json:"metadata"`

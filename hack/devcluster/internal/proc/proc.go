@@ -116,16 +116,18 @@ func ReadRecord(dir, name string) (Record, bool) {
 	return record, json.Unmarshal(body, &record) == nil
 }
 
-// Alive says whether the process of the record, and not another of its number, is running.
-func (r Record) Alive() bool {
+// Running says whether the process has not ended: no other process of this boot has its number and start time.
+func (r Record) Running() bool {
 	if r.PID <= 0 || r.Boot != BootID() {
 		return false
 	}
 	start, state := startTicks(r.PID)
-	if start == 0 || start != r.Start || state == 'Z' {
-		return false
-	}
-	return marked(r.PID, r.Mark) && slices.Equal(trimEnter(commandLine(r.PID)), r.Argv)
+	return start != 0 && start == r.Start && state != 'Z'
+}
+
+// Recognised says whether the process also shows the mark and the command line that it was started with.
+func (r Record) Recognised() bool {
+	return r.Running() && marked(r.PID, r.Mark) && slices.Equal(trimEnter(commandLine(r.PID)), r.Argv)
 }
 
 // trimEnter drops the nsenter words that a process shows for the instant before it becomes its program.
@@ -144,7 +146,7 @@ func (r Record) Signal(signal os.Signal) error {
 		return nil
 	}
 	defer func() { _ = handle.Release() }()
-	if !r.Alive() {
+	if !r.Recognised() {
 		return nil
 	}
 	if err := handle.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -58,6 +58,9 @@ func (n NodeLayout) Containerd() string { return filepath.Join(n.Dir, "container
 // ContainerdRoot survives reboots.
 func (n NodeLayout) ContainerdRoot() string { return filepath.Join(n.Dir, "containerd") }
 
+// ContainerdState is what of containerd does not survive.
+func (n NodeLayout) ContainerdState() string { return filepath.Join(n.Volatile(), "containerd") }
+
 // CNI is the directory with the network configuration of pods.
 func (n NodeLayout) CNI() string { return filepath.Join(n.Dir, "cni") }
 

@@ -38,7 +38,9 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
     default_runtime_name = "runc"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
-`, n.ContainerdRoot(), n.Volatile()+"/containerd", n.Socket(), image.Pause, !m.MayRaiseOOMScore, n.CNI(), m.Snapshotter)
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        Root = %q
+`, n.ContainerdRoot(), n.ContainerdState(), n.Socket(), image.Pause, !m.MayRaiseOOMScore, n.CNI(), m.Snapshotter, n.Volatile()+"/runc")
 }
 
 // PodNetworkConfig is a node's CNI configuration: every pod is a routed point-to-point link, so the node's
