@@ -1,5 +1,6 @@
 """A pod as the API server shows it, as facts. Reads what is there and never fails on what is not."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,9 @@ from alineod.wire.archives import RestoreReport
 from alineod.wire.base import decode
 
 QUIET_REASONS = frozenset(("", "PodInitializing", "ContainerCreating"))
+CRASHING = "CrashLoopBackOff"
+STEADY_REASONS: Mapping[str, str] = {"ErrImagePull": "ImagePullBackOff"}
+BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*":? ?(ErrImagePull: )?')
 
 
 def parse_pod(pod: Json) -> PodFacts:
@@ -71,12 +75,13 @@ def _find_troubles(status: Mapping[str, Any]) -> Iterator[Trouble]:
 
 
 def _find_container_trouble(container: Mapping[str, Any]) -> Iterator[Trouble]:
+    """Why a container waits, in words that do not change while the kubelet tries again and again."""
     waiting = (container.get("state") or {}).get("waiting") or {}
-    reason = waiting.get("reason") or ""
+    reason = STEADY_REASONS.get(waiting.get("reason") or "", waiting.get("reason") or "")
     if reason in QUIET_REASONS:
         return
     last = (container.get("lastState") or {}).get("terminated") or {}
-    words = [waiting.get("message") or ""]
+    words = [] if reason == CRASHING else [BACK_OFF.sub("", waiting.get("message") or "")]
     if last:
         words.append(f"last end: {last.get('reason')}, exit code {last.get('exitCode')} {last.get('message') or ''}")
     yield Trouble(reason, f"container {container.get('name')}: {'; '.join(filter(None, words))}".strip())

@@ -18,7 +18,7 @@ SWARM: Json = {
             {"name": "lead", "prompt": "plan"},
             {"name": "left", "parent": "lead", "waitFor": ["lead"], "prompt": "part one"},
             {"name": "writer", "parent": "lead", "waitFor": ["left"], "prompt": "report"},
-        ]
+        ],
     },
 }
 
