@@ -6,6 +6,7 @@ observed now (pods, nodes) on top of it.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from functools import singledispatch
 from typing import Any
 
@@ -14,6 +15,8 @@ from alineod.domain.events import LedgerState, Outcome, Row, Rung
 from alineod.wire.turns import Session, TurnError, TurnState, Usage
 
 KEPT_CHECKPOINTS = 8
+LARGEST_AMOUNT = 10**12
+"""US dollars; what is more is no price."""
 
 
 @dataclass(frozen=True)
@@ -185,15 +188,29 @@ def _spawn(row: Row, key: str, body: ev.AgentSpawned, before: AgentState | None)
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
-    """The sum; the money is unknown as soon as one part of it is."""
-    from decimal import Decimal
+    """The sum, which never goes down; the money is unknown from the first part on whose money is.
 
-    usd = None if other.usd is None else str(Decimal(one.usd or "0") + Decimal(other.usd))
+    What a sandbox says about its money may be anything: what is no amount is not known.
+    """
+    usd = None
+    if one.usd is not None or other.usd is not None:
+        known = [_parse_money(usage) for usage in (one, other)]
+        usd = None if None in known else str(sum(filter(None, known), Decimal(0)))
     return Usage(
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
+        input_tokens=one.input_tokens + max(other.input_tokens, 0),
+        output_tokens=one.output_tokens + max(other.output_tokens, 0),
         usd=usd,
     )
+
+
+def _parse_money(usage: Usage) -> Decimal | None:
+    if usage.usd is None:
+        return None if usage.input_tokens or usage.output_tokens else Decimal(0)
+    try:
+        amount = Decimal(usage.usd)
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() and 0 <= amount < LARGEST_AMOUNT else None
 
 
 @singledispatch
