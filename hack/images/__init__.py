@@ -1,0 +1,1 @@
+"""Builds the images and packs them into one archive that a node can import. Standard library only."""
