@@ -272,9 +272,7 @@ def test_no_bucket(seaweed: Seaweed, real: S3Bucket) -> None:
 
 def test_nobody_answers(real: S3Bucket, tmp_path: Path) -> None:
     away = S3Bucket(S3Options(NAME, "http://127.0.0.1:9", connect_timeout=1), SystemClock())
-    with pytest.raises(
-        Unavailable, match=r"BucketUnreachable: bucket 'alineo' at http://127.0.0.1:9 cannot be reached"
-    ):
+    with pytest.raises(Unavailable, match=r"BucketUnreachable: .* at http://127.0.0.1:9 cannot be reached"):
         away.probe("p")
     broken = S3Bucket(S3Options(NAME, "https://127.0.0.1:9", ca_file=str(tmp_path / "ca.pem")), SystemClock())
     with pytest.raises(Unavailable, match="BucketUnreachable"):
@@ -284,7 +282,7 @@ def test_nobody_answers(real: S3Bucket, tmp_path: Path) -> None:
 class Careless(MemoryBucket):
     """A store that takes conditional writes and ignores the condition."""
 
-    ignores = ("if_absent", "if_match")
+    ignores: tuple[str, ...] = ()
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str:
         if_match = None if "if_match" in self.ignores else if_match
