@@ -1,0 +1,101 @@
+"""How a turn ended → what the ledger records, once per turn."""
+
+import pytest
+
+from alineod.crd.swarm import SupervisionSpec
+from alineod.domain import events as ev
+from alineod.domain.events import Entry, LedgerState, Outcome
+from alineod.domain.journal import Heard, compute_batch
+from alineod.domain.state import Interruption
+from alineod.domain.turn_ends import build_turn_end
+from alineod.domain.turn_starts import build_prompt_text
+from alineod.wire.turns import ErrorKind, JournalRecord, TurnError, TurnResult, TurnState
+from tests.unit.domain.builders import build_ledger, build_turn, running
+
+POLICY = SupervisionSpec()
+
+
+def _result(state: TurnState, **change: object) -> TurnResult:
+    fields: dict[str, object] = {"turn": 1, "turn_id": "uid-a-1", "state": state, "text": "text"}
+    return TurnResult(**(fields | change))  # type: ignore[arg-type]
+
+
+def _settled(entries: tuple[Entry, ...]) -> ev.HandleSettled:
+    (body,) = (entry.body for entry in entries if isinstance(entry.body, ev.HandleSettled))
+    return body
+
+
+@pytest.mark.behaviour("2.6", "3.1")
+def test_a_clean_turn_settles_the_handle_with_its_text() -> None:
+    entries = build_turn_end(running(), _result(TurnState.CLEAN), POLICY)
+    settled = _settled(entries)
+    assert (settled.outcome, settled.result, settled.turn) == (Outcome.SUCCESS, "text", 1)
+    assert entries[-1].body == ev.AgentStateChanged(state=LedgerState.DONE, reason="TurnEnded")
+
+
+@pytest.mark.behaviour("2.7")
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        (ErrorKind.PROVIDER, Outcome.FAILED),
+        (ErrorKind.TRUNCATED, Outcome.FAILED),
+        (ErrorKind.TIMEOUT, Outcome.FAILED),
+        (ErrorKind.ABORTED, Outcome.ABORTED),
+    ],
+)
+def test_a_failed_turn_keeps_the_error_and_the_text(kind: ErrorKind, outcome: Outcome) -> None:
+    error = TurnError(kind=kind, message="401: bad key")
+    entries = build_turn_end(running(), _result(TurnState.FAILED, error=error), POLICY)
+    settled = _settled(entries)
+    assert (settled.outcome, settled.result, settled.error, settled.error_kind) == (
+        outcome,
+        "text",
+        error.message,
+        kind,
+    )
+
+
+@pytest.mark.parametrize("agent", [build_ledger(), running(), build_ledger(turn=None)])
+def test_a_turn_that_is_not_running_ends_no_second_time(agent: object) -> None:
+    assert not build_turn_end(agent, _result(TurnState.CLEAN, turn=7), POLICY)  # type: ignore[arg-type]
+
+
+def test_however_a_turn_ends_its_end_has_one_identity() -> None:
+    ids = {build_turn_end(running(), _result(state), POLICY)[0].id for state in TurnState}
+    assert ids == {"uid-a/turn/1/end"}
+
+
+def test_the_next_prompt_says_what_was_cut_off_and_what_had_started() -> None:
+    text = build_prompt_text(build_turn(2, prompt="go on"), Interruption(1, "PodGone", "the pod is gone", ("bash",)))
+    assert text.endswith("\n\ngo on")
+    assert "Turn 1 was cut off" in text
+    assert "bash" in text
+    assert build_prompt_text(build_turn(), None) == "plan"
+
+
+def _record(seq: int | None, event: str, **data: object) -> JournalRecord:
+    return JournalRecord(time=1.0, turn=1, turn_id="uid-a-1", event=event, data=data, seq=seq)
+
+
+def test_the_journal_becomes_events_and_the_text_so_far_is_heard() -> None:
+    records = [
+        _record(1, "turn.started"),
+        _record(None, "text.delta", text="half "),
+        _record(None, "text.delta", text="a line"),
+    ]
+    batch = compute_batch(running(), Heard(), records, POLICY)
+    assert [entry.id for entry in batch.entries] == ["uid-a/journal/1/1"]
+    assert batch.heard.text == "half a line"
+    assert compute_batch(running(), batch.heard, [_record(None, "text.reset")], POLICY).heard.text == ""
+
+
+def test_records_that_the_ledger_holds_give_nothing() -> None:
+    batch = compute_batch(running(journal_seq=5), Heard(), [_record(5, "message", text="x")], POLICY)
+    assert batch.entries == ()
+
+
+def test_the_end_in_the_journal_ends_the_turn_in_the_ledger() -> None:
+    result = {"turn": 1, "turnId": "uid-a-1", "state": "clean", "text": "done"}
+    batch = compute_batch(running(), Heard(), [_record(9, "turn.ended", **result)], POLICY)
+    names = [ev.event_name(entry.body) for entry in batch.entries]
+    assert names == ["harness.turn.ended", "agent.turn_ended", "handle.settled", "agent.state_changed"]

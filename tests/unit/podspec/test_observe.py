@@ -1,0 +1,111 @@
+"""Pods as the API server shows them → facts."""
+
+from typing import Any
+
+import pytest
+
+from alineod.domain.facts import PodFacts, PodPhase, Trouble
+from alineod.podspec.observe import parse_pod
+
+METADATA = {
+    "name": "survey-lead-2",
+    "uid": "u",
+    "creationTimestamp": "2026-01-01T00:00:10Z",
+    "labels": {"alineo.dev/incarnation": "2"},
+    "ownerReferences": [{"uid": "uid-a", "controller": True}],
+}
+
+
+def _parse(**status: Any) -> PodFacts:
+    return parse_pod({"metadata": METADATA, "spec": {"nodeName": "n1"}, "status": status})
+
+
+def _waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    return {"name": "agent", "state": {"waiting": {"reason": reason, "message": message}}, **more}
+
+
+def test_a_pod_that_nobody_has_looked_at() -> None:
+    pod = parse_pod({"metadata": METADATA})
+    assert (pod.phase, pod.incarnation, pod.owner_uid, pod.trouble) == (PodPhase.PENDING, 2, "uid-a", None)
+    assert pod.created_at == 1767225610.0
+
+
+def test_a_pod_that_runs() -> None:
+    agent = {"name": "agent", "ready": True, "restartCount": 1, "state": {"running": {}}}
+    pod = _parse(phase="Running", podIP="10.0.0.1", containerStatuses=[agent])
+    assert (pod.agent_running, pod.bridge_ready, pod.restarts, pod.ip, pod.node) == (True, True, 1, "10.0.0.1", "n1")
+
+
+@pytest.mark.parametrize(
+    ("status", "trouble"),
+    [
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2"}]},
+            Trouble("Unschedulable", "0/2"),
+        ),
+        ({"containerStatuses": [_waiting("ContainerCreating")]}, None),
+        (
+            {"containerStatuses": [_waiting("ErrImagePull", "no such image")]},
+            Trouble("ImagePullBackOff", "container agent: no such image"),
+        ),
+        (
+            {
+                "containerStatuses": [
+                    _waiting("ImagePullBackOff", 'Back-off pulling image "x": ErrImagePull: no such image')
+                ]
+            },
+            Trouble("ImagePullBackOff", "container agent: no such image"),
+        ),
+        (
+            {"containerStatuses": [_waiting("CreateContainerConfigError", 'secret "model" not found')]},
+            Trouble("CreateContainerConfigError", 'container agent: secret "model" not found'),
+        ),
+        (
+            {
+                "containerStatuses": [
+                    _waiting(
+                        "CrashLoopBackOff",
+                        "back-off 40s",
+                        lastState={"terminated": {"reason": "Error", "exitCode": 1, "message": "boom"}},
+                    )
+                ]
+            },
+            Trouble("CrashLoopBackOff", "container agent: last end: Error, exit code 1 boom"),
+        ),
+    ],
+)
+def test_why_it_is_not_up(status: dict[str, Any], trouble: Trouble | None) -> None:
+    assert _parse(**status).trouble == trouble
+
+
+@pytest.mark.parametrize(
+    ("status", "end"),
+    [
+        ({"phase": "Failed", "reason": "Evicted", "message": "too much"}, Trouble("Evicted", "too much")),
+        (
+            {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]},
+            Trouble("EvictionByEvictionAPI", ""),
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {"name": "agent", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+                ]
+            },
+            Trouble("OOMKilled", "the agent's container ended with exit code 137"),
+        ),
+        ({"phase": "Running"}, None),
+    ],
+)
+def test_why_it_went(status: dict[str, Any], end: Trouble | None) -> None:
+    assert _parse(**status).end == end
+
+
+def test_what_the_restore_container_said() -> None:
+    ended = {"exitCode": 0, "message": '{"start":"checkpoint","turn":4,"where":"remote"}'}
+    restore = {"name": "restore", "state": {"terminated": ended}}
+    report = _parse(initContainerStatuses=[restore]).restore
+    assert report is not None
+    assert (report.start, report.turn, report.where) == ("checkpoint", 4, "remote")
+    for broken in ({"exitCode": 1, "message": ended["message"]}, {"exitCode": 0, "message": "not json"}):
+        assert _parse(initContainerStatuses=[{"name": "restore", "state": {"terminated": broken}}]).restore is None
