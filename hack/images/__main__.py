@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,8 +81,8 @@ def main(arguments: Sequence[str], env: Mapping[str, str]) -> int:
         images = [image for image in plan_images(ROOT, builder.base) if image.target in options.targets]
         archives = [home / image.archive for image in images]
         if options.command == "build":
-            with lock(home):
-                secrets = write_secrets(home / "lent", env)
+            with lock(home), tempfile.TemporaryDirectory(prefix="lent-", dir=home) as lent:
+                secrets = write_secrets(Path(lent), env)
                 for image, archive in zip(images, archives, strict=True):
                     build(builder, image, archive, secrets)
     except BuildError as error:

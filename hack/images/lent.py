@@ -21,9 +21,8 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def write_secrets(folder: Path, env: Mapping[str, str]) -> dict[str, Path]:
-    """Write every secret this machine has something for; returns id to file. Files are readable by us alone."""
-    folder.mkdir(parents=True, exist_ok=True)
-    secrets = {name: content for name, content in _read_lendings(env, folder) if content}
+    """Write every secret this machine has something for; returns id to file. Only we can read them."""
+    secrets = {name: content for name, content in _read_lendings(env) if content}
     for name, content in secrets.items():
         path = folder / name
         path.touch(mode=0o600)
@@ -41,13 +40,14 @@ def build_sources(index_targets: str) -> str:
     return "".join(sorted(lines))
 
 
-def build_apt_config(dump: str, has_sources: bool) -> str:
+def build_apt_config(dump: str, *, has_bundle: bool, has_sources: bool) -> str:
     """An apt configuration from `apt-config dump`: proxies of the machine, and its sources in place of the image's."""
     lines = [line for line in dump.splitlines() if line.startswith("Acquire::") and "::Proxy" in line]
-    lines.append('Acquire::https::CAInfo "/run/secrets/ca";')
+    if has_bundle:
+        lines.append('Acquire::https::CAInfo "/run/secrets/ca";')
     if has_sources:
         lines += ['Dir::Etc::sourcelist "/run/secrets/sources";', 'Dir::Etc::sourceparts "-";']
-    return "\n".join([*lines, ""])
+    return "".join(f"{line}\n" for line in lines)
 
 
 def build_pip_config(listed: str) -> str:
@@ -61,12 +61,13 @@ def build_pip_config(listed: str) -> str:
     return "".join(["[global]\n", *(f"{key} = {value}\n" for key, value in settings.items())]) if settings else ""
 
 
-def _read_lendings(env: Mapping[str, str], folder: Path) -> Iterator[tuple[str, str]]:
+def _read_lendings(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     sources = build_sources(read_output(["apt-get", "indextargets", "--format", TARGETS_FORMAT]))
     bundle = _read_text(next((env[name] for name in CA_VARIABLES if env.get(name)), CA_DEFAULT))
     yield "ca", bundle
     yield "sources", sources
-    yield "apt", build_apt_config(read_output(["apt-config", "dump"]), bool(sources))
+    acquire = read_output(["apt-config", "dump"])
+    yield "apt", build_apt_config(acquire, has_bundle=bool(bundle), has_sources=bool(sources))
     yield "pip", build_pip_config(read_output(["python3", "-m", "pip", "config", "list"]))
     yield "npm", _read_text(env.get("NPM_CONFIG_USERCONFIG", "~/.npmrc"))
     yield "env", "".join(f"export {name}={shlex.quote(env[name])}\n" for name in PROXIES if env.get(name))

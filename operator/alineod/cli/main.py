@@ -25,7 +25,7 @@ class Command:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "operator": Command("alineod.app", "the control plane; settings come from the environment"),
+    "operator": Command("alineod.app.process", "the control plane; settings come from the environment"),
     "bridge": Command("alineod.bridge.main", "PID 1 of an agent's container: drives its harness and serves turns"),
     "checkpointer": Command("alineod.checkpointer.main", "sidecar of a sandbox: packs the agent's files, uploads them"),
     "restore-sandbox": Command("alineod.checkpointer.restore", "init container of a sandbox: unpacks its files"),
