@@ -45,11 +45,11 @@ func (c *Cluster) loadOne(node plan.Node, archive string) error {
 }
 
 func (c *Cluster) forgetSuperseded(node plan.Node) error {
-	digests, err := c.store(node).Digests()
+	targets, err := c.store(node).Targets()
 	if err != nil {
 		return err
 	}
-	return c.store(node).Delete(image.Superseded(digests))
+	return c.store(node).Delete(image.Superseded(targets))
 }
 
 // loadInto imports an archive unless every image in it is there; it says whether it did anything.
@@ -58,12 +58,9 @@ func loadInto(store image.Store, archive string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	digests, err := store.Digests()
-	if err != nil {
+	held, err := store.Holds(images)
+	if err != nil || held {
 		return false, err
-	}
-	if image.Holds(digests, images) {
-		return false, nil
 	}
 	return true, store.Import(archive)
 }

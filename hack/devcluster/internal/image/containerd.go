@@ -2,6 +2,7 @@ package image
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -19,43 +20,65 @@ func (s Store) Responds() bool {
 	return err == nil
 }
 
-// Digests returns the target digest by image name. CRI adds a name "sha256:ID" for every image that it knows.
-func (s Store) Digests() (map[string]string, error) {
+// Targets returns the digest that each image name stands for.
+func (s Store) Targets() (map[string]string, error) {
 	out, err := s.ctr("images", "ls")
 	if err != nil {
 		return nil, err
 	}
-	return parseDigests(out), nil
+	return parseTargets(out), nil
 }
 
-// parseDigests reads the table of `ctr images ls`: REF TYPE DIGEST ….
-func parseDigests(table string) map[string]string {
-	digests := map[string]string{}
+// parseTargets reads the table of `ctr images ls`: REF TYPE DIGEST ….
+func parseTargets(table string) map[string]string {
+	targets := map[string]string{}
 	lines := bufio.NewScanner(strings.NewReader(table))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) >= 3 && strings.HasPrefix(fields[2], "sha256:") {
-			digests[fields[0]] = fields[2]
+			targets[fields[0]] = fields[2]
 		}
 	}
-	return digests
+	return targets
 }
 
 // Holds says whether every image is there under every one of its names.
-func Holds(digests map[string]string, images []Image) bool {
+func (s Store) Holds(images []Image) (bool, error) {
+	targets, err := s.Targets()
+	if err != nil {
+		return false, err
+	}
 	for _, img := range images {
-		target, known := digests[img.ID]
-		if !known {
-			return false
-		}
 		for _, reference := range img.References {
-			if digests[reference] != target {
-				return false
+			target, known := targets[reference]
+			if !known || s.identity(target) != img.ID {
+				return false, nil
 			}
 		}
 	}
-	return true
+	return true, nil
+}
+
+// identity is the digest of the configuration in a manifest; empty when it is not a manifest that we can read.
+func (s Store) identity(manifest string) string {
+	out, err := s.ctr("content", "get", manifest)
+	if err != nil {
+		return ""
+	}
+	return parseIdentity(out)
+}
+
+func parseIdentity(manifest string) string {
+	var parsed struct {
+		Config struct {
+			Digest string `json:"digest"`
+		} `json:"config"`
+	}
+	if json.Unmarshal([]byte(manifest), &parsed) != nil {
+		return ""
+	}
+	return parsed.Config.Digest
 }
 
 // Import loads an archive.
@@ -65,16 +88,16 @@ func (s Store) Import(path string) error {
 }
 
 // Superseded lists the bare "sha256:ID" names whose image no longer has a proper name: what an earlier build
-// of the same tag left behind.
-func Superseded(digests map[string]string) []string {
+// of the same tag left behind. CRI adds such a name for every image that it meets.
+func Superseded(targets map[string]string) []string {
 	named := map[string]bool{}
-	for name, digest := range digests {
+	for name, digest := range targets {
 		if !strings.HasPrefix(name, "sha256:") {
 			named[digest] = true
 		}
 	}
 	var names []string
-	for name, digest := range digests {
+	for name, digest := range targets {
 		if strings.HasPrefix(name, "sha256:") && !named[digest] {
 			names = append(names, name)
 		}

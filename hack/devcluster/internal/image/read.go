@@ -14,7 +14,7 @@ import (
 
 // Image is what an archive says of one image in it.
 type Image struct {
-	// ID is the digest of the image's configuration, "sha256:…": the identity that containerd's CRI uses too.
+	// ID is the digest of the image's configuration, "sha256:…": the same however the layers are packed.
 	ID         string
 	References []string
 }
