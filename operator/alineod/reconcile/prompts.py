@@ -55,6 +55,8 @@ async def queue_prompt(world: World, key: str, text: str, idempotency_key: str) 
         raise Conflict("NotLive", f"the agent {key} has ended ({agent.state}: {agent.message or agent.reason})")
     message = ev.InboxQueued(id=idempotency_key, kind="prompt", text=text)
     rows = await world.ledger.append([entry(agent, f"inbox/{idempotency_key}", message)])
+    if rows[0].body != message:
+        raise Conflict("IdTaken", f"the idempotency key {idempotency_key} stands for another prompt: choose a new one")
     return Accepted(idempotency_key, await _find_turn(world, key, rows[0].seq, idempotency_key))
 
 

@@ -1,0 +1,132 @@
+"""The thin API over a swarm in memory: who is let in, what is answered, and in what words it is refused."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from alineod.http.access import Guard
+from alineod.http.routes import build_app, build_standby_app
+from alineod.kube.gateway import Identity
+from alineod.kube.objects import PODS, SWARMS
+from tests.unit.reconcile.simulation import NAMESPACE, Simulation
+from tests.unit.reconcile.test_crash_points import SWARM
+
+PROMPT = f"/v1/agents/{NAMESPACE}/survey-left/prompt"
+RESULT = f"/v1/agents/{NAMESPACE}/survey-left/result"
+ADA = {"authorization": "Bearer ada"}
+
+
+@pytest.fixture
+async def simulation() -> Simulation:
+    simulation = Simulation()
+    simulation.gateway.tokens["ada"] = Identity("ada", audiences=("alineod",))
+    simulation.gateway.write(SWARMS, SWARM)
+    await simulation.settle()
+    return simulation
+
+
+@pytest.fixture
+async def client(simulation: Simulation) -> AsyncIterator[httpx.AsyncClient]:
+    app = build_app(simulation.world, Guard(simulation.gateway, simulation.clock))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://alineod") as client:
+        yield client
+
+
+async def test_health_is_open_and_counts(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/v1/health")
+    assert answer.status_code == 200
+    assert answer.json()["agents"] == 3
+
+
+async def test_a_prompt_becomes_a_turn_and_its_result_is_waited_for(
+    client: httpx.AsyncClient, simulation: Simulation
+) -> None:
+    answer = await client.post(PROMPT, json={"prompt": "go on", "idempotencyKey": "k1"}, headers=ADA)
+    assert (answer.status_code, answer.json()["turn"]) == (202, 2)
+    waiting = asyncio.create_task(client.get(f"{RESULT}?turn=2&wait=60", headers=ADA))
+    await asyncio.sleep(0)
+    await simulation.settle()
+    result = (await waiting).json()
+    assert (result["turn"], result["outcome"], result["result"]) == (2, "success", "did: go on")
+
+
+async def test_a_repeat_gives_the_first_answer_and_another_body_is_refused(
+    client: httpx.AsyncClient, simulation: Simulation
+) -> None:
+    body = {"prompt": "go on", "idempotencyKey": "k1"}
+    first = await client.post(PROMPT, json=body, headers=ADA)
+    await simulation.settle()
+    assert (await client.post(PROMPT, json=body, headers=ADA)).json() == first.json()
+    await simulation.settle()
+    assert [prompt for _, prompt in simulation.sandboxes.asked].count("go on") == 1
+    other = await client.post(PROMPT, json=body | {"prompt": "something else"}, headers=ADA)
+    assert (other.status_code, other.json()["title"]) == (409, "IdTaken")
+
+
+async def test_a_result_that_is_not_there_yet(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{RESULT}?turn=9", headers=ADA)
+    assert (answer.status_code, answer.json()["outcome"]) == (202, None)
+    assert (await client.get(f"{RESULT}?turn=1", headers=ADA)).json()["result"] == "did: part one"
+
+
+async def test_an_ended_agent_is_not_live(client: httpx.AsyncClient, simulation: Simulation) -> None:
+    swarm = simulation.read(SWARMS, "survey")
+    await simulation.gateway.delete(SWARMS, NAMESPACE, "survey", uid=swarm["metadata"]["uid"])
+    await simulation.settle()
+    answer = await client.post(PROMPT, json={"prompt": "go on"}, headers=ADA)
+    assert (answer.status_code, answer.json()["title"]) == (409, "NotLive")
+    assert not simulation.gateway.read_all(PODS)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "body", "status", "title", "words"),
+    [
+        (PROMPT, {}, {"prompt": "p"}, 401, "Unauthenticated", "kubectl create token"),
+        (PROMPT, {"authorization": "Bearer eve"}, {"prompt": "p"}, 401, "Unauthenticated", "token"),
+        (PROMPT, ADA, {"prompt": " "}, 400, "InvalidBody", "prompt is empty"),
+        (PROMPT, ADA, {}, 400, "InvalidBody", "prompt"),
+        (PROMPT, ADA, {"prompt": 7}, 400, "InvalidBody", "$.prompt"),
+        (PROMPT.replace("left", "nobody"), ADA, {"prompt": "p"}, 404, "AgentNotFound", "kubectl get agents"),
+        ("/v1/agents/a/b/prompt", ADA, {"prompt": "p" * (2 << 20)}, 413, "RecordTooLarge", "larger"),
+    ],
+)
+async def test_refusals(
+    client: httpx.AsyncClient, path: str, headers: dict[str, str], body: object, status: int, title: str, words: str
+) -> None:
+    answer = await client.post(path, json=body, headers=headers)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (answer.status_code, answer.json()["title"]) == (status, title)
+    assert words in answer.json()["detail"]
+
+
+async def test_the_cluster_s_rules_decide_who_may(client: httpx.AsyncClient, simulation: Simulation) -> None:
+    simulation.gateway.allows = lambda query: query.subresource == "result"
+    answer = await client.post(PROMPT, json={"prompt": "p"}, headers=ADA)
+    assert answer.status_code == 403
+    assert "resources [agents/prompt] and verbs [create]" in answer.json()["detail"]
+    assert (await client.get(RESULT, headers=ADA)).status_code == 200
+
+
+async def test_a_number_that_is_none(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{RESULT}?turn=-1", headers=ADA)
+    assert (answer.status_code, answer.json()["title"]) == (400, "InvalidQuery")
+
+
+async def test_a_pod_that_the_ledger_does_not_hold_is_told_to_come_back(
+    client: httpx.AsyncClient, simulation: Simulation
+) -> None:
+    extra = {"authentication.kubernetes.io/pod-uid": ("stale",)}
+    simulation.gateway.tokens["pod"] = Identity("system:serviceaccount:x", extra=extra, audiences=("alineod",))
+    answer = await client.post("/v1/sandbox/start", json={"incarnation": 1}, headers={"authorization": "Bearer pod"})
+    assert (answer.status_code, answer.json()["title"]) == (425, "PodNotRecorded")
+
+
+async def test_who_does_not_lead_says_so() -> None:
+    transport = httpx.ASGITransport(build_standby_app(lambda: "ask the Service"))
+    async with httpx.AsyncClient(transport=transport, base_url="http://alineod") as client:
+        answer = await client.get("/v1/agents/a/b/result")
+    assert (answer.status_code, answer.json()["title"]) == (503, "NotLeader")
+    assert int(answer.headers["retry-after"]) >= 1
