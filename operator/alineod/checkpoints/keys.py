@@ -39,8 +39,13 @@ def build_checkpoint_key(base: str, namespace: str, agent: str, turn: int, incar
     return build_checkpoint_prefix(base, namespace, agent) + build_file_name(turn, incarnation)
 
 
+def build_fork_prefix(base: str, namespace: str, child: str) -> str:
+    """What the keys of the copies made for a child begin with."""
+    return f"{base}/forks/{namespace}/{child}/"
+
+
 def build_fork_key(base: str, namespace: str, child: str, fork_id: str) -> str:
-    return f"{base}/forks/{namespace}/{child}/{fork_id}.tar.zst"
+    return build_fork_prefix(base, namespace, child) + f"{fork_id}.tar.zst"
 
 
 def build_ledger_prefix(base: str, epoch: int) -> str:

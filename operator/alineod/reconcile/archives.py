@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Sequence
 
 from alineod.checkpoints.bucket import Bucket
-from alineod.checkpoints.keys import build_checkpoint_key, build_checkpoint_prefix, build_fork_key
+from alineod.checkpoints.keys import build_checkpoint_key, build_checkpoint_prefix, build_fork_key, build_fork_prefix
 from alineod.checkpoints.retention import KnownCheckpoint, decide_expired
 from alineod.crd.agent import StartFrom
 from alineod.crd.parse import parse_agent_spec
@@ -215,12 +215,21 @@ def _delete_expired(world: World, bucket: Bucket, agent: AgentState) -> None:
     namespace, name = agent.key.split("/")
     stored = tuple(bucket.list(build_checkpoint_prefix(world.release.base, namespace, name)))
     recorded = [KnownCheckpoint(c.remote_ref) for c in agent.checkpoints if c.remote_ref]
-    for key in decide_expired(stored, recorded, world.clock.now(), keep=world.pods.keep, min_age=world.remote_min_age):
+    expired = decide_expired(stored, recorded, world.clock.now(), keep=world.pods.keep, min_age=world.remote_min_age)
+    # With a checkpoint of its own an agent needs the copy of its parent's files no more.
+    for key in (*expired, *_find_forks(world, bucket, agent)):
         bucket.delete(key)
 
 
+def _find_forks(world: World, bucket: Bucket, agent: AgentState) -> list[str]:
+    if agent.parent is None:
+        return []
+    namespace, name = agent.key.split("/")
+    return [stored.key for stored in bucket.list(build_fork_prefix(world.release.base, namespace, name))]
+
+
 async def delete_archives(world: World, agents: Sequence[str]) -> None:
-    """Remove every checkpoint of these agents from the bucket."""
+    """Remove every archive of these agents from the bucket."""
     if world.bucket is not None:
         await asyncio.to_thread(_delete_all, world, world.bucket, agents)
 
@@ -228,5 +237,6 @@ async def delete_archives(world: World, agents: Sequence[str]) -> None:
 def _delete_all(world: World, bucket: Bucket, agents: Sequence[str]) -> None:
     for agent in agents:
         namespace, name = agent.split("/")
-        for stored in tuple(bucket.list(build_checkpoint_prefix(world.release.base, namespace, name))):
-            bucket.delete(stored.key)
+        for build_prefix in (build_checkpoint_prefix, build_fork_prefix):
+            for stored in tuple(bucket.list(build_prefix(world.release.base, namespace, name))):
+                bucket.delete(stored.key)
