@@ -9,22 +9,18 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import kopf
 
+from alineod.handlers.login import Login
 from alineod.handlers.storages import NoDiffBase, NoProgress
-from alineod.kube.access import ClusterAccess
 from alineod.kube.objects import Json, Resource, Watched
 from alineod.kube.store import Store
 from alineod.metrics import Metrics
 
 # Called in our own loop: whether the object is gone, its resource, and the object.
 Deliver = Callable[[bool, Resource, Json], None]
-
-# The kubelet replaces a token long before it ends; a login older than this is made anew from the file.
-LOGIN_AGE = timedelta(minutes=5)
 
 
 def build_deliver(store: Store, metrics: Metrics) -> Deliver:
@@ -71,23 +67,10 @@ def build_settings(watched: Iterable[Watched], chance: Callable[[], float] = ran
     return settings
 
 
-def build_registry(
-    access: ClusterAccess, watched: Iterable[Watched], hand_over: Deliver, now: Callable[[], datetime]
-) -> kopf.OperatorRegistry:
+def build_registry(login: Login, watched: Iterable[Watched], hand_over: Deliver) -> kopf.OperatorRegistry:
     """One login and one handler for each watched resource."""
     registry = kopf.OperatorRegistry()
-
-    async def login(**_: Any) -> kopf.ConnectionInfo:
-        return kopf.ConnectionInfo(
-            server=access.server,
-            ca_data=access.authority or None,
-            certificate_data=access.certificate or None,
-            private_key_data=access.private_key or None,
-            token=access.read_token() or None,
-            expiration=now() + LOGIN_AGE,
-        )
-
-    kopf.on.login(id="login", registry=registry)(login)
+    kopf.on.login(id="login", registry=registry)(login.log_in)
     for each in watched:
         resource = each.resource
         handler = _build_handler(resource, hand_over)
@@ -106,28 +89,26 @@ class Feed:
     """The watches over `watched` in `namespaces`, or everywhere when there are none.
 
     Args:
-        access: where the server is and who we are.
+        login: who kopf is to the server.
         watched: what to watch.
         namespaces: where.
         deliver: called in the loop that called `start`.
         die: ends the process, told why, when the watches end before they were stopped.
         settings: kopf's; `build_settings` makes them.
-        now: wall time, for the age of a login.
     """
 
     def __init__(
         self,
-        access: ClusterAccess,
+        login: Login,
         watched: Iterable[Watched],
         namespaces: Iterable[str],
         *,
         deliver: Deliver,
         die: Callable[[str], object],
         settings: kopf.OperatorSettings,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._namespaces, self._deliver, self._die, self._settings = tuple(namespaces), deliver, die, settings
-        self._registry = build_registry(access, tuple(watched), self._hand_over, now)
+        self._registry = build_registry(login, watched, self._hand_over)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._kopf_loop: asyncio.AbstractEventLoop | None = None
         self._stop_flag: asyncio.Event | None = None

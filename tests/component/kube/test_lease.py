@@ -1,0 +1,158 @@
+"""Electors over a Lease behind real HTTP: a server on loopback, and a real API server where there is one."""
+
+import asyncio
+import os
+import threading
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from alineod.clock import SystemClock
+from alineod.errors import Conflict, Unavailable
+from alineod.kube.access import ClusterAccess, read_kubeconfig
+from alineod.kube.elector import Elector
+from alineod.kube.lease import LeaseRecord, LeaseTiming
+from alineod.kube.lease_client import LeaseClient
+from tests.support.fakeapi import FakeApi, answer_once, refuse, serve
+
+KUBECONFIG = os.environ.get("ALINEOD_TEST_KUBECONFIG", "")
+FAST = LeaseTiming(duration=4.0, renew_deadline=3.0, retry=0.1)
+
+
+@dataclass
+class Server:
+    """Where a Lease can be kept; `api` is None for a real one."""
+
+    access: ClusterAccess
+    name: str
+    api: FakeApi | None = None
+
+    def build_client(self) -> LeaseClient:
+        return LeaseClient(self.access, SystemClock(), "default", self.name)
+
+
+@pytest.fixture(params=["loopback", "cluster"])
+async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
+    name = f"alineod-{uuid.uuid4().hex[:8]}"
+    if request.param == "cluster":
+        if not KUBECONFIG:
+            pytest.skip("no API server: ALINEOD_TEST_KUBECONFIG is not set")
+        yield Server(read_kubeconfig(Path(KUBECONFIG)), name)
+        return
+    api = FakeApi()
+    async with serve(api) as address:
+        yield Server(ClusterAccess(address, token="t"), name, api)
+
+
+@dataclass
+class Contender:
+    """An elector over its own connection, and what became of it."""
+
+    elector: Elector
+    client: LeaseClient
+    acquired: threading.Event = field(default_factory=threading.Event)
+    epochs: list[int] = field(default_factory=list)
+    deaths: list[str] = field(default_factory=list)
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self.elector.release)
+        self.client.close()
+
+
+def start_contender(server: Server, name: str) -> Contender:
+    client, epochs, deaths, acquired = server.build_client(), list[int](), list[str](), threading.Event()
+
+    def on_acquired(epoch: int) -> None:
+        epochs.append(epoch)
+        acquired.set()
+
+    elector = Elector(client, name, die=deaths.append, on_acquired=on_acquired, timing=FAST)
+    elector.start()
+    return Contender(elector, client, acquired, epochs, deaths)
+
+
+async def wait(event: threading.Event) -> None:
+    assert await asyncio.to_thread(event.wait, 30)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110  (what is waited for has no event)
+            await asyncio.sleep(0.01)
+
+
+async def test_the_lease_is_made_read_and_replaced_under_preconditions(server: Server) -> None:
+    def use() -> None:
+        client, now = server.build_client(), SystemClock().now()
+        assert client.read(5) is None
+        made = client.write(LeaseRecord("me", 15, 1, ""), now, 5)
+        assert (made.holder, made.epoch, made.duration) == ("me", 1, 15)
+        assert client.read(5) == made
+        with pytest.raises(Conflict):
+            client.write(LeaseRecord("other", 15, 2, ""), now, 5)
+        again = client.write(LeaseRecord("me", 15, 1, made.version, made.uid), now, 5)
+        with pytest.raises(Conflict):
+            client.write(LeaseRecord("other", 15, 2, made.version, made.uid), now, 5)
+        assert client.read(5) == again
+        client.close()
+
+    await asyncio.to_thread(use)
+
+
+async def test_leadership_goes_on_from_hand_to_hand_and_each_epoch_once(server: Server) -> None:
+    first = start_contender(server, "first")
+    await wait(first.acquired)
+    second = start_contender(server, "second")
+    await until(lambda: second.elector.compute_read_age() < 30)
+    assert (second.elector.is_leader, first.elector.is_leader) == (False, True)
+    await first.stop()
+    await wait(second.acquired)
+    assert await asyncio.to_thread(second.elector.raise_epoch, 38, 20.0) == 38
+    await second.stop()
+    third = start_contender(server, "third")
+    await wait(third.acquired)
+    await third.stop()
+    assert (first.epochs, second.epochs, third.epochs) == ([1], [2], [39])
+    assert first.deaths == second.deaths == third.deaths == []
+
+
+async def test_a_connection_closed_in_idleness_is_opened_again(server: Server) -> None:
+    def use() -> None:
+        client = server.build_client()
+        assert client.read(5) is None
+        connection = client._connection
+        assert connection is not None
+        assert connection.sock is not None
+        connection.sock.shutdown(2)
+        assert client.read(5) is None
+        client.close()
+
+    await asyncio.to_thread(use)
+
+
+async def test_a_server_that_is_ill_is_told_in_our_words() -> None:
+    api = FakeApi()
+
+    async def hang(request: web.Request) -> web.StreamResponse | None:
+        await asyncio.Event().wait()
+        return None
+
+    async with serve(api) as address:
+        client = LeaseClient(ClusterAccess(address, token="t"), SystemClock(), "ns", "l")
+        api.obstacles.append(
+            answer_once(lambda: refuse(503, headers={"Retry-After": "7"}), lambda: web.Response(text="<"))
+        )
+        with pytest.raises(Unavailable) as caught:
+            await asyncio.to_thread(client.read, 5)
+        assert caught.value.retry_after == 7.0
+        with pytest.raises(Unavailable):
+            await asyncio.to_thread(client.read, 5)
+        api.obstacles.append(hang)
+        with pytest.raises(Unavailable, match="did not answer in time"):
+            await asyncio.to_thread(client.read, 0.05)
+    with pytest.raises(Unavailable, match="could not be reached"):
+        await asyncio.to_thread(client.read, 5)
