@@ -21,6 +21,7 @@ from alineod.domain.events import Row
 from alineod.errors import AlineoError, Denied, Unavailable
 from alineod.handlers.feed import Feed, build_deliver, build_settings
 from alineod.handlers.keys import compute_keys, is_urgent
+from alineod.handlers.login import Login
 from alineod.http.access import Guard
 from alineod.http.routes import build_app
 from alineod.kube.access import ClusterAccess
@@ -221,7 +222,7 @@ class Lead:
 
     def _start_feed(self, store: Store) -> Feed:
         feed = Feed(
-            self.access, WATCHED, self.settings.watch_namespaces, deliver=build_deliver(store, self.metrics),
+            Login(self.access, self.clock.now), WATCHED, self.settings.watch_namespaces, deliver=build_deliver(store, self.metrics),
             die=lambda why: exit_at_once(FEED_ENDED, why), settings=build_settings(WATCHED),
         )  # fmt: skip
         feed.start()
