@@ -35,13 +35,10 @@ class KnownTurn:
     digest: str
     checkpoint: bool
     seq: int  # of its start in the journal
-    result: TurnResult | None = None
+    state: TurnState = TurnState.RUNNING
+    session: Session | None = None
     saved: bool = False
     halfway: bool = False
-
-    @property
-    def state(self) -> TurnState:
-        return self.result.state if self.result else TurnState.RUNNING
 
     @property
     def accepted(self) -> TurnAccepted:
@@ -97,8 +94,13 @@ def remember(memory: Memory, record: JournalRecord) -> Memory:
         case "turn.ended" if known is not None:
             result = _parse_result(record)
             clean = result.state is TurnState.CLEAN
-            halfway = record.data.get("settled") is False
-            known = replace(known, result=result, saved=not (clean and known.checkpoint), halfway=halfway)
+            known = replace(
+                known,
+                state=result.state,
+                session=result.session,
+                saved=not (clean and known.checkpoint),
+                halfway=record.data.get("settled") is False,
+            )
             if clean:
                 memory = replace(memory, session=result.session, anchor=known.seq)
         case "checkpoint.cut" | "checkpoint.failed" if known is not None:

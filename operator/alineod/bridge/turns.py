@@ -92,15 +92,15 @@ class Turns:
         A clean turn whose archive was not cut gets it cut now; its grant is gone, the checkpointer fetches another.
         """
         latest = self._memory.latest
-        if latest is not None and latest.result is None:
+        if latest is not None and latest.state is TurnState.RUNNING:
             why = "the container of the agent ended in the middle of the turn"
             result = build_interruption(latest, self._journal.records(), self._journal.surviving_text, why)
             self._record(latest.turn, latest.turn_id, "turn.ended", build_end(result, settled=False))
         self._rewind()
         latest = self._memory.latest
-        if latest is not None and latest.result is not None and not latest.saved:
+        if latest is not None and not latest.saved:
             self._gate_owner = latest.turn
-            self._begin(self._checkpoint(latest, latest.result.session, None))
+            self._begin(self._checkpoint(latest, None))
 
     def decide(self, request: TurnRequest) -> Answer:
         """What `request` is to be answered with as things stand."""
@@ -119,7 +119,8 @@ class Turns:
             raise NotFound("HarnessUnsupported", "there is no harness to start a turn with")
         env = {**self._preparation.read_environment(), "ALINEO_TURN_ID": request.turn_id}
         self._rewind()
-        job = Job(request.turn, request.turn_id, request.prompt, env, self._memory.session, is_untouched(self._memory))
+        expected, untouched = self._session(), is_untouched(self._memory)
+        job = Job(request.turn, request.turn_id, request.prompt, env, expected, untouched)
         record = self._journal.begin_turn(request.turn, request.turn_id, build_start(request), self._memory.anchor)
         self._memory = remember(self._memory, record)
         watch = TurnWatch(request, self._journal, self._clock)
@@ -174,7 +175,7 @@ class Turns:
             self._gate_owner = request.turn  # before anyone can read of the end and send the next turn
         self._end(request, outcome)
         if self.gate_shut:
-            await self._checkpoint(self._known(request.turn), outcome.session, request.grant)
+            await self._checkpoint(self._known(request.turn), request.grant)
 
     def _end(self, request: TurnRequest, outcome: Outcome) -> None:
         clean = outcome.state is TurnState.CLEAN
@@ -193,9 +194,9 @@ class Turns:
             self._running.ended.set_result(None)
             self._running = None
 
-    async def _checkpoint(self, known: KnownTurn, session: Session | None, grant: Grant | None) -> None:
+    async def _checkpoint(self, known: KnownTurn, grant: Grant | None) -> None:
         """Have the archive cut while everyone else stands still. However that goes, the gate opens."""
-        request = CutRequest(turn=known.turn, turn_id=known.turn_id, session=session, grant=grant)
+        request = CutRequest(turn=known.turn, turn_id=known.turn_id, session=known.session, grant=grant)
         try:
             async with frozen():
                 result = await cut(self._packer, request)
