@@ -286,7 +286,15 @@ def test_what_follows_an_interruption_is_the_policy_s(policy: dict[str, Any], ev
     assert (body.text, body.turn, body.turn_id) == ("half a", 1, "uid-a-1")
 
 
-@pytest.mark.behaviour("3.9")
+@pytest.mark.behaviour("5.1")
+@pytest.mark.parametrize("facts", [build_facts(), build_facts(ledger=running()), build_facts(reattached=False)])
+def test_no_fresh_pod_while_the_bridge_answers(facts: AgentFacts) -> None:
+    assert "CreatePod" not in _kinds(decide_agent(facts).actions)
+    gone = _kinds(decide_agent(build_facts(pod=None)).actions)
+    assert gone == ["CreatePod"]
+
+
+@pytest.mark.behaviour("3.8")
 def test_a_retried_turn_keeps_its_id_and_is_told_what_was_cut_off() -> None:
     cut = build_turn(state=TurnState.INTERRUPTED)
     facts = build_facts(ledger=build_ledger(LedgerState.RUNNING, turn=cut, last_clean_turn=None))

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from alineod.checkpoints.bucket import Bucket
 from alineod.domain.facts import PodFacts
 from alineod.errors import Conflict, Unavailable
 from alineod.kube.memory import Call, MemoryGateway, Moment
@@ -20,12 +21,12 @@ from alineod.kube.store import Store
 from alineod.ledger.memory import MemoryLedger, MemoryStore
 from alineod.podspec.context import PodContext
 from alineod.podspec.observe import parse_pod
-from alineod.reconcile.archives import build_start_order, find_by_pod, record_checkpoint
+from alineod.reconcile.archives import build_start_order, find_by_pod
 from alineod.reconcile.drive import Drivers
 from alineod.reconcile.passes import run_pass
 from alineod.reconcile.wake import wake_all
 from alineod.reconcile.world import Release, World
-from alineod.wire.archives import CheckpointReport, ForkRequest, ForkResult, RestoreReport
+from alineod.wire.archives import ForkRequest, ForkResult, RestoreReport
 from alineod.wire.base import encode
 from alineod.wire.turns import BridgeState, JournalRecord, TurnAccepted, TurnRequest, TurnResult, TurnState
 
@@ -126,8 +127,9 @@ class Sandboxes:
 class Simulation:
     """The cluster, what is stored, and the operator's process that is running now."""
 
-    def __init__(self, die_at: int | None = None) -> None:
-        self.clock = FakeClock()
+    def __init__(self, die_at: int | None = None, bucket: Bucket | None = None, clock: FakeClock | None = None) -> None:
+        self.bucket = bucket
+        self.clock = clock or FakeClock()
         self.stored = MemoryStore()
         self.gateway = MemoryGateway(self.clock, namespaces=(NAMESPACE,), hook=self._hook_api)
         self.gateway.objects.insert(CRDS, {"metadata": {"name": str(AGENTS)}})
@@ -161,9 +163,9 @@ class Simulation:
         self.drivers = Drivers()
         self.ledger = MemoryLedger(self.clock, self.stored, self._count)
         self.world = World(
-            gateway=self.gateway, store=self.store, ledger=self.ledger, bucket=None, bridges=self.sandboxes,
+            gateway=self.gateway, store=self.store, ledger=self.ledger, bucket=self.bucket, bridges=self.sandboxes,
             clock=self.clock, pods=PodContext("agent", "sandbox", "Never", "http://operator", self.ledger.epoch),
-            release=Release("default", "cluster-1", self.ledger.epoch), wake=self.wake,
+            release=Release("default", "cluster-1", self.ledger.epoch, "default"), wake=self.wake,
             drive=lambda key, turn: self.drivers.ensure(self.world, key, turn),
         )  # fmt: skip
         self.ledger.subscribe(lambda rows: wake_all(rows, self.ledger.state, self.wake))
@@ -243,10 +245,6 @@ class Simulation:
             self.sandboxes.pods[facts.uid] = Sandbox()
             report = RestoreReport(start=order.sources[0].kind if order.sources else "fresh")
             self.gateway.write_status(_ref_of(PODS, raw), _build_running(facts, encode(report).decode()))
-
-    async def report_checkpoint(self, agent: str, report: CheckpointReport) -> None:
-        """As the sidecar does, until it is taken."""
-        await record_checkpoint(self.world, self.ledger.state.agents[f"{NAMESPACE}/{agent}"], report)
 
     def delete_pod(self, agent: str) -> None:
         """The pod and everything in it are gone at once."""
