@@ -1,7 +1,7 @@
 """What every gateway to the Kubernetes API promises, asked of each: the one in memory and a real API server.
 
-The real one is asked when ALINEOD_TEST_KUBECONFIG names a kubeconfig. Only an API server is needed: no node, no
-controller. Everything is made in a namespace of its own, which is deleted afterwards.
+The real one is our own, or the one of the kubeconfig that ALINEOD_TEST_KUBECONFIG names. Only an API server is
+needed: no node, no controller. Everything is made in a namespace of its own, which is deleted afterwards.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import json
 import os
 import urllib.request
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,11 +36,11 @@ from alineod.kube.objects import (
     read_uid,
     read_version,
 )
+from tests.support.apiserver import find_kube, run_apiserver
+from tests.support.probes import PROBES, ensure_kind
 
 KUBECONFIG = os.environ.get("ALINEOD_TEST_KUBECONFIG", "")
 AUDIENCE = "alineod"
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
-PROBES = Resource("contract.alineo.test", "v1", "probes", "Probe")
 UNSERVED = Resource("contract.alineo.test", "v1", "nothings", "Nothing")
 
 
@@ -54,14 +54,25 @@ class Bench:
     terminate: Callable[[], Awaitable[None]]
 
 
+@pytest.fixture(scope="session")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Of the API server that ALINEOD_TEST_KUBECONFIG names, or of one of our own."""
+    if KUBECONFIG:
+        yield Path(KUBECONFIG)
+        return
+    kube = find_kube()
+    if kube is None:
+        pytest.skip("there is no API server to ask: `make bootstrap` builds one")
+    with run_apiserver(kube, tmp_path_factory.mktemp("apiserver")) as server:
+        yield server.kubeconfig
+
+
 @pytest.fixture(params=["memory", "cluster"])
 async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     if request.param == "memory":
         yield build_memory_bench()
         return
-    if not KUBECONFIG:
-        pytest.skip("no API server: ALINEOD_TEST_KUBECONFIG is not set")
-    access = read_kubeconfig(Path(KUBECONFIG))
+    access = read_kubeconfig(request.getfixturevalue("kubeconfig"))
     async with open_api(access, SystemClock()) as gateway:
         async for found in open_cluster_bench(gateway, access):
             yield found
@@ -83,7 +94,7 @@ def build_memory_bench() -> Bench:
 
 
 async def open_cluster_bench(gateway: Gateway, access: ClusterAccess) -> AsyncIterator[Bench]:
-    await ensure_probes(gateway)
+    await ensure_kind(gateway, PROBES)
     name = f"contract-{uuid.uuid4().hex[:8]}"
     namespace = await gateway.create(NAMESPACES, {"metadata": {"name": name}})
 
@@ -104,37 +115,6 @@ async def open_cluster_bench(gateway: Gateway, access: ClusterAccess) -> AsyncIt
     await gateway.delete(NAMESPACES, "", name, uid=read_uid(namespace))
 
 
-async def ensure_probes(gateway: Gateway) -> None:
-    """A kind of our own, so that the suite needs nothing installed."""
-    open_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    conditions = {
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "required": ["type"],
-            "properties": {"type": {"type": "string"}, "status": {"type": "string"}},
-        },
-    }
-    status = {"type": "object", "properties": {"conditions": conditions, "phase": {"type": "string"}}}
-    schema = {"type": "object", "properties": {"spec": open_object, "status": status}}
-    version = {
-        "name": PROBES.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    names = {"plural": PROBES.plural, "singular": "probe", "kind": PROBES.kind}
-    spec = {"group": PROBES.group, "scope": "Namespaced", "names": names, "versions": [version]}
-    body = {"apiVersion": CRDS.api_version, "kind": CRDS.kind, "metadata": {"name": str(PROBES)}, "spec": spec}
-    await gateway.apply(CRDS, body)
-    async with asyncio.timeout(30):
-        while await gateway.read_missing([PROBES]):  # noqa: ASYNC110  (the server tells nobody)
-            await asyncio.sleep(0.1)
-
-
 def request_token(access: ClusterAccess, namespace: str, account: str, audience: str) -> str:
     url = f"{access.server}/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     body = json.dumps({"spec": {"audiences": [audience], "expirationSeconds": 600}}).encode()
@@ -149,12 +129,7 @@ def build_map(bench: Bench, name: str, data: dict[str, str] | None = None, **met
 
 
 def build_probe(bench: Bench, name: str = "p", **spec: Any) -> Json:
-    return {
-        "apiVersion": PROBES.api_version,
-        "kind": PROBES.kind,
-        "metadata": {"name": name, "namespace": bench.namespace},
-        "spec": spec,
-    }
+    return {"metadata": {"name": name, "namespace": bench.namespace}, "spec": spec}
 
 
 async def test_what_was_made_is_read_back(bench: Bench) -> None:
@@ -163,6 +138,11 @@ async def test_what_was_made_is_read_back(bench: Bench) -> None:
     assert read["data"] == {"key": "väl\u2028ue"}
     assert read_uid(made) == read_uid(read) != ""
     assert read_version(made) == read_version(read) > 0
+
+
+async def test_a_body_need_not_repeat_what_it_is(bench: Bench) -> None:
+    made = await bench.gateway.create(PROBES, build_probe(bench, a=1))
+    assert (made["apiVersion"], made["kind"]) == ("contract.alineo.test/v1", "Probe")
 
 
 async def test_a_taken_name_is_a_conflict_of_its_own_kind(bench: Bench) -> None:

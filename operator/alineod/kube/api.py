@@ -126,7 +126,7 @@ class ApiGateway:
         target = build_path(resource, body["metadata"].get("namespace")) + build_query(
             fieldManager=MANAGER, dryRun="All" if dry_run else None
         )
-        return await self._call("create", "POST", resource, target, body)
+        return await self._call("create", "POST", resource, target, _with_kind(resource, body))
 
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str, grace_seconds: int | None = None
@@ -187,8 +187,7 @@ class ApiGateway:
         metadata = body["metadata"]
         target = build_path(resource, metadata.get("namespace"), metadata["name"], subresource)
         target += build_query(fieldManager=manager, force=force)
-        full = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-        return await self._call(verb, "PATCH", resource, target, full, content_type=APPLY_PATCH)
+        return await self._call(verb, "PATCH", resource, target, _with_kind(resource, body), content_type=APPLY_PATCH)
 
     async def _call(
         self,
@@ -244,6 +243,10 @@ class ApiGateway:
         if code >= 400:
             raise parse_failure(code, answer, headers, request.asked)
         return _parse_answer(answer, request)
+
+
+def _with_kind(resource: Resource, body: Json) -> Json:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **body}
 
 
 def _parse_answer(answer: bytes, request: _Request) -> dict[str, Any]:
