@@ -1,5 +1,6 @@
 """An agent as a person writes it: in a swarm's list, in a swarm's defaults, or as an object of its own."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -59,7 +60,13 @@ class Wait(Record):
 
 
 def _normal_wait(value: object) -> object:
-    return {"agents": value} if isinstance(value, list | tuple) else value
+    match value:
+        case list() | tuple():
+            return {"agents": value}
+        case Mapping() | Wait():
+            return value
+        case _:
+            raise ValueError(f"is neither a list of short names, such as [lead], nor an object with agents: {value!r}")
 
 
 LIST_OR_OBJECT: dict[str, Any] = {

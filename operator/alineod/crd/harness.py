@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from alineod.crd.base import Record, Rule, Schema
 from alineod.crd.types import EnvName, ObjectName
@@ -14,13 +14,20 @@ class HarnessType(StrEnum):
     ACP = "Acp"
 
 
+URL_SENTENCE = "must start with http:// or https://, such as http://model:8080/v1"
+
+
+def _check_url(value: str) -> str:
+    if value and not value.startswith(("http://", "https://")):
+        raise ValueError(f"{URL_SENTENCE} ({value!r} does not)")
+    return value
+
+
 BaseURL = Annotated[
     str,
     Field(max_length=1024),
-    Rule(
-        "self == '' || self.startsWith('http://') || self.startsWith('https://')",
-        "baseURL must start with http:// or https://, such as http://model:8080/v1",
-    ),
+    AfterValidator(_check_url),
+    Rule("self == '' || self.startsWith('http://') || self.startsWith('https://')", f"baseURL {URL_SENTENCE}"),
 ]
 
 

@@ -43,7 +43,7 @@ def build_kind(definition: Definition) -> str:
         "## Fields of `spec`\n\nA field in **bold** must be given.",
         _table(("Field", "Type", "Meaning"), _fields(build_schema(definition.spec), "")),
         "## Refused at the door\n\nBeside what the types above say:",
-        "\n".join(f"- {sentence}" for sentence in _sentences(definition)),
+        "\n".join(f"- {sentence}" for sentence in read_sentences(definition)),
         "## Columns of `kubectl get`\n\nThose in *italics* are shown with `-o wide`.",
         _table(("Column", "Meaning"), ((_column_name(c.name, c.wide), c.description) for c in definition.columns)),
         "## Conditions",
@@ -103,7 +103,7 @@ def _meaning(field: Json) -> str:
     return " ".join(word.replace("|", "\\|") for word in words if word)
 
 
-def _sentences(definition: Definition) -> Iterator[str]:
+def read_sentences(definition: Definition) -> Iterator[str]:
     """Every rule's sentence once, in the order of the fields."""
     policy = next(policy for policy in POLICIES if policy.definition is definition)
     schema = {"properties": {"spec": build_schema(definition.spec)}}
