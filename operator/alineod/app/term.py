@@ -213,7 +213,7 @@ class Lead:
             swept.set()
 
         return [
-            asyncio.create_task(queue.run(), name="queue"),
+            asyncio.create_task(_run_when(swept, queue.run), name="queue"),
             asyncio.create_task(announcer.run(), name="announcer"),
             asyncio.create_task(sweep.run(on_swept), name="sweep"),
             asyncio.create_task(run_resync(world.store, (SWARMS, AGENTS), queue.add_after), name="resync"),
@@ -282,6 +282,12 @@ async def _first(task: "asyncio.Task[T]", stopped: asyncio.Event) -> bool:
         return True
     await _cancel([task])
     return False
+
+
+async def _run_when(seen: asyncio.Event, run: Callable[[], Awaitable[None]]) -> None:
+    """Begin when everything was seen once: what was not seen yet would be taken for what is not there."""
+    await seen.wait()
+    await run()
 
 
 async def _watch_jobs(jobs: "list[asyncio.Task[None]]", stopped: asyncio.Event) -> None:
