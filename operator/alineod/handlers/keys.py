@@ -3,7 +3,7 @@
 It must not know what a pass does with a key.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from alineod.kube.objects import (
     AGENT_LABEL,
@@ -32,17 +32,6 @@ def compute_keys(change: Change, store: Store) -> tuple[Ref, ...]:
 def is_urgent(change: Change) -> bool:
     """Whether the change is an end, which goes before everything else."""
     return change.after is None or is_leaving(change.after)
-
-
-def listen_for_keys(store: Store, add: Callable[..., None]) -> None:
-    """Have `add(key, urgent=...)`, the queue's, called with every key that a change in the store matters to."""
-
-    def listen(change: Change) -> None:
-        urgent = is_urgent(change)
-        for key in compute_keys(change, store):
-            add(key, urgent=urgent)
-
-    store.listen(listen)
 
 
 def _find_keys(change: Change, store: Store) -> Iterator[Ref]:

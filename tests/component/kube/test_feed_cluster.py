@@ -1,10 +1,6 @@
-"""The feed over a real API server: real watches, real labels, a kind that is removed.
-
-Asked when ALINEOD_TEST_KUBECONFIG names a kubeconfig.
-"""
+"""The feed over a real API server: real watches, real labels, a kind that is removed."""
 
 import asyncio
-import os
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -37,9 +33,6 @@ from alineod.kube.sweep import Sweep, SweepOptions, SweepReport
 from alineod.metrics import Metrics
 from tests.support.probes import ensure_kind
 
-KUBECONFIG = os.environ.get("ALINEOD_TEST_KUBECONFIG", "")
-pytestmark = pytest.mark.skipif(not KUBECONFIG, reason="no API server: ALINEOD_TEST_KUBECONFIG is not set")
-
 
 @dataclass
 class Bench:
@@ -69,12 +62,12 @@ class Bench:
 
 
 @asynccontextmanager
-async def feeding() -> AsyncIterator[Bench]:
+async def feeding(kubeconfig: Path) -> AsyncIterator[Bench]:
     name = uuid.uuid4().hex[:8]
     kind, namespace = Resource(f"f{name}.alineo.test", "v1", "probes", "Probe"), f"feed-{name}"
     watched = (Watched(kind), Watched(PODS, f"{MANAGED_BY}={MANAGER}"))
     access, clock, store, metrics, deaths = (
-        read_kubeconfig(Path(KUBECONFIG)),
+        read_kubeconfig(kubeconfig),
         SystemClock(),
         Store(),
         Metrics(),
@@ -110,8 +103,8 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 @pytest.mark.behaviour("11.19")
-async def test_what_happens_reaches_the_store_and_nothing_is_written() -> None:
-    async with feeding() as bench:
+async def test_what_happens_reaches_the_store_and_nothing_is_written(kubeconfig: Path) -> None:
+    async with feeding(kubeconfig) as bench:
         # Where no controller runs, a namespace has no account for pods.
         await bench.gateway.apply(SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": bench.namespace}})
         for number in range(20):
@@ -132,8 +125,8 @@ async def test_what_happens_reaches_the_store_and_nothing_is_written() -> None:
     assert bench.deaths == []
 
 
-async def test_a_kind_that_is_removed_ends_the_process() -> None:
-    async with feeding() as bench:
+async def test_a_kind_that_is_removed_ends_the_process(kubeconfig: Path) -> None:
+    async with feeding(kubeconfig) as bench:
         await bench.gateway.create(bench.kind, bench.build("p"))
         await until(lambda: bench.read_names(bench.kind))
         await bench.gateway.delete(CRDS, "", str(bench.kind), uid=read_uid(bench.definition))

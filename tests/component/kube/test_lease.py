@@ -1,12 +1,10 @@
-"""Electors over a Lease behind real HTTP: a server on loopback, and a real API server where there is one."""
+"""Electors over a Lease behind real HTTP: a server on loopback, and a real API server."""
 
 import asyncio
-import os
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -19,7 +17,6 @@ from alineod.kube.lease import LeaseRecord, LeaseTiming
 from alineod.kube.lease_client import LeaseClient
 from tests.support.fakeapi import FakeApi, answer_once, refuse, serve
 
-KUBECONFIG = os.environ.get("ALINEOD_TEST_KUBECONFIG", "")
 FAST = LeaseTiming(duration=4.0, renew_deadline=3.0, retry=0.1)
 
 
@@ -39,9 +36,7 @@ class Server:
 async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
     name = f"alineod-{uuid.uuid4().hex[:8]}"
     if request.param == "cluster":
-        if not KUBECONFIG:
-            pytest.skip("no API server: ALINEOD_TEST_KUBECONFIG is not set")
-        yield Server(read_kubeconfig(Path(KUBECONFIG)), name)
+        yield Server(read_kubeconfig(request.getfixturevalue("kubeconfig")), name)
         return
     api = FakeApi()
     async with serve(api) as address:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from alineod.handlers.keys import compute_keys, is_urgent, listen_for_keys
+from alineod.handlers.keys import compute_keys, is_urgent
 from alineod.kube.objects import AGENTS, CONFIG_MAPS, PODS, SWARMS, Json, Ref
 from alineod.kube.store import Change, Store
 
@@ -62,15 +62,3 @@ def test_whom_a_change_concerns(resource: Any, before: Json | None, after: Json 
 @pytest.mark.parametrize(("after", "urgent"), [(SWARM, False), (LEAVING, True), (None, True)])
 def test_ends_are_urgent(after: Json | None, urgent: bool) -> None:
     assert is_urgent(Change(Ref(SWARMS, "ns", "s"), SWARM, after)) is urgent
-
-
-def test_changes_in_the_store_are_added_to_the_queue() -> None:
-    store, added = build_store(), list[tuple[str, bool]]()
-
-    def add(key: Ref, *, urgent: bool) -> None:
-        added.append((key.name, urgent))
-
-    listen_for_keys(store, add)
-    store.put(PODS, POD)
-    store.discard(PODS, POD)
-    assert added == [("s-lead", False), ("s-lead", True)]
