@@ -32,7 +32,7 @@ func (b *bench) proveNetwork() {
 		if out := b.probe(from, "lookup", "kubernetes.default.svc.cluster.local"); !strings.HasPrefix(out, "[10.") {
 			b.Fatalf("%s cannot find the API server by name: %s", from, out)
 		}
-		if out := b.probe(from, "get", "http://192.0.2.1"); !strings.Contains(out, "connection refused") {
+		if out := b.probe(from, "get", "http://203.0.113.1"); !strings.Contains(out, "connection refused") {
 			b.Fatalf("a way out of the cluster should not be there, and be refused at once: %s", out)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"sort"
@@ -98,12 +99,11 @@ func (c *Cluster) writeKubeconfig(user, path string) error {
 
 // build tells what the cluster would be started with now: programs, command lines and configuration.
 func (c *Cluster) build(machine render.Machine) (string, error) {
-	kube, err := os.Stat(c.Tools.Kube)
-	if err != nil {
+	sum := sha256.New()
+	if err := hashFile(sum, c.Tools.Kube); err != nil {
 		return "", err
 	}
-	sum := sha256.New()
-	fmt.Fprintln(sum, kube.Size(), kube.ModTime().UnixNano(), host.Scheme(c.Plan))
+	fmt.Fprintln(sum, host.Scheme(c.Plan))
 	files := c.renderFiles(machine)
 	paths := make([]string, 0, len(files))
 	for path := range files {
@@ -117,4 +117,14 @@ func (c *Cluster) build(machine render.Machine) (string, error) {
 		fmt.Fprintln(sum, process.Name, process.Netns, process.Argv)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+func hashFile(sum io.Writer, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(sum, file)
+	return err
 }
