@@ -1,0 +1,16 @@
+"""What an installed release has the API server refuse, in the words that kubectl prints."""
+
+import pytest
+
+from tests.support.door_cases import CASES, Case
+from tests.support.e2e_world import World
+
+pytestmark = pytest.mark.api_door
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind}: {case.label}")
+@pytest.mark.behaviour("6.4", "10.10")
+def test_what_cannot_work_is_refused_with_what_to_write_instead(world: World, space: str, case: Case) -> None:
+    told = world.refuse(space, case.build(), words=["--dry-run=server"])
+    for words in case.words:
+        assert words in told
