@@ -79,7 +79,7 @@ def rule_restored(facts: AgentFacts) -> Decision | None:
         return None
     report = pod.restore
     restored = ev.AgentRestored(
-        rung=Rung.RESTORE, incarnation=pod.incarnation, reason=report.start, checkpoint_turn=report.turn,
+        rung=Rung.RESTORE, incarnation=pod.incarnation, reason=f"the sandbox before {pod.name} is gone", checkpoint_turn=report.turn,
         where=report.where, tried=report.tried,
     )  # fmt: skip
     return Decision(
