@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from alineod.domain.state import State, fold
+from alineod.domain.fold import fold
+from alineod.domain.state import State
 from alineod.errors import Damaged, Refused
 from alineod.ledger import sql
 from alineod.ledger.chain import parse_row, verify_rows

@@ -4,7 +4,8 @@ import logging
 from collections.abc import Sequence
 
 from alineod.domain.events import Row
-from alineod.domain.state import State, fold
+from alineod.domain.fold import fold
+from alineod.domain.state import State
 from alineod.ledger.port import Listener, Unsubscribe
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from alineod.clock import Clock
 from alineod.domain.events import Entry, Row
-from alineod.domain.state import State, fold
+from alineod.domain.fold import fold
+from alineod.domain.state import State
 from alineod.errors import Unavailable
 from alineod.ledger.chain import Head, decide_append
 from alineod.ledger.folded import Folded

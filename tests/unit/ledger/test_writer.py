@@ -11,7 +11,8 @@ import pytest
 
 from alineod.clock import SystemClock
 from alineod.domain.events import Row
-from alineod.domain.state import State, fold
+from alineod.domain.fold import fold
+from alineod.domain.state import State
 from alineod.errors import AlineoError, Conflict, Fenced, Unavailable
 from alineod.ledger import sql
 from alineod.ledger.build import Making, build_new
