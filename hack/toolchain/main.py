@@ -14,6 +14,7 @@ from hack.toolchain.progress import say, spell
 from hack.toolchain.step import Context, Step, carry_out
 
 STEPS: Mapping[str, Step] = {step.name: step for step in (*wheels.STEPS, *programs.STEPS, *machine.STEPS)}
+CHECKS = frozenset({"doctor", "gocheck"})  # make nothing, so they are no part of "all"
 ALIASES: Mapping[str, str] = {"go": "gotool"}  # the directory `go` in the cache is Go's own
 
 USAGE = """usage: python3 hack/toolchain/toolchain.py TARGET...
@@ -28,7 +29,8 @@ USAGE = """usage: python3 hack/toolchain/toolchain.py TARGET...
   devcluster   the program that runs the development cluster
   kube         etcd, Kubernetes, CoreDNS and kubectl in one program (about 10 minutes the first time)
   helm         Helm (about 4 minutes the first time)
-  all          everything but doctor
+  all          everything above but doctor
+  gocheck      format, vet and test the Go sources
 
 What is there and unchanged is not made again. All lies in $ALINEOD_CACHE (default: alineod in your cache directory).
 """
@@ -54,7 +56,7 @@ def parse_targets(words: Sequence[str]) -> list[str]:
     for word in words:
         name = ALIASES.get(word, word)
         if name == "all":
-            names += [step for step in STEPS if step != "doctor"]
+            names += [step for step in STEPS if step not in CHECKS]
         elif name in STEPS:
             names.append(name)
         else:

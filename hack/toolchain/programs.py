@@ -6,8 +6,8 @@ from pathlib import Path
 
 from hack.toolchain.errors import ToolchainError
 from hack.toolchain.fingerprint import compute_fingerprint, go_sources
-from hack.toolchain.progress import Word, run
-from hack.toolchain.step import Context, Programs
+from hack.toolchain.progress import Word, run, say
+from hack.toolchain.step import Context, Programs, Step, Task
 from hack.toolchain.wheels import go_program
 
 # No C compiler, no other Go, no trace of the directory or the commit: the same sources give the same program.
@@ -108,10 +108,30 @@ def _build_helm(context: Context, made: Path) -> None:
     _go_build(context, "helm", module, {f"{made}/helm": "helm.sh/helm/v4/cmd/helm"}, flags, 1200)
 
 
-STEPS = (
+def _check_go(context: Context) -> None:
+    """Format, vet and test the Go sources; the packages named here need no module but their own."""
+    module, log, env = _module(context, "devcluster"), context.layout.log("gocheck"), _go_env(context)
+    log.unlink(missing_ok=True)
+    packages: list[Word] = ["./cmd/devcluster", "./cmd/pause", "./internal/...", "./proof/..."]
+    gofmt: list[Word] = [go_program(context).with_name("gofmt"), "-l", "cmd", "internal", "proof"]
+    # gofmt lists what it would change and is content.
+    run(
+        "gocheck",
+        ["sh", "-c", 'listed=$("$@"); echo "$listed"; test -z "$listed"', "sh", *gofmt],
+        log=log,
+        env=env,
+        cwd=module,
+    )
+    run("gocheck", [go_program(context), "vet", "-tags", "proof", *packages], log=log, env=env, cwd=module)
+    run("gocheck", [go_program(context), "test", "./internal/..."], log=log, env=env, cwd=module)
+    say("gocheck", "gofmt, go vet and go test are content")
+
+
+STEPS: tuple[Step, ...] = (
     Programs(
         "devcluster", ("gotool",), "about a minute", ("devcluster", "pause"), _cluster_fingerprint, _build_cluster
     ),
     Programs("kube", ("gotool",), "about 10 minutes on 2 cores", ("kube", "kubectl"), _kube_fingerprint, _build_kube),
     Programs("helm", ("gotool",), "about 4 minutes on 2 cores", ("helm",), _helm_fingerprint, _build_helm),
+    Task("gocheck", ("gotool",), _check_go),
 )

@@ -3,6 +3,7 @@
 package proof
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,8 +26,7 @@ func TestKilledStart(t *testing.T) {
 		t.Fatalf("up after all:\n%s", out)
 	}
 	b.proveMended()
-	b.devcluster("destroy")
-	b.proveGone()
+	b.destroy()
 }
 
 func (b *bench) killDuringUp(delay time.Duration) {
@@ -51,16 +51,22 @@ func (b *bench) proveMended() {
 	}
 }
 
-func (b *bench) killComponent(name string) {
-	var pid int
-	body, err := os.ReadFile(filepath.Join(b.cache, "clusters", b.name, "run", name+".json"))
+// readJSON reads a file of the cluster's directory.
+func (b *bench) readJSON(file string) map[string]any {
+	b.Helper()
+	body, err := os.ReadFile(filepath.Join(b.cache, "clusters", b.name, file))
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(body), `"pid":`)
-	if _, err := fmt.Sscan(strings.Split(after, ",")[0], &pid); err != nil {
+	content := map[string]any{}
+	if err := json.Unmarshal(body, &content); err != nil {
 		b.Fatal(err)
 	}
+	return content
+}
+
+func (b *bench) killComponent(name string) {
+	pid := int(b.readJSON("run/" + name + ".json")["pid"].(float64))
 	_ = syscall.Kill(pid, syscall.SIGKILL)
 	b.eventually("gone", 5*time.Second, func() string {
 		if syscall.Kill(pid, 0) != nil {
@@ -70,9 +76,11 @@ func (b *bench) killComponent(name string) {
 	})
 }
 
-// proveGone looks for anything that a destroyed cluster could have left on the machine.
-func (b *bench) proveGone() {
+// destroy looks afterwards for anything that the cluster could have left on the machine.
+func (b *bench) destroy() {
 	directory := filepath.Join(b.cache, "clusters", b.name)
+	device := fmt.Sprintf("'alineo%.0f[@: n]'", b.readJSON("cluster.json")["index"])
+	b.devcluster("destroy")
 	if _, err := os.Stat(directory); err == nil {
 		b.Errorf("%s is still there", directory)
 	}
@@ -81,6 +89,8 @@ func (b *bench) proveGone() {
 		{"mounts", "grep -F '" + directory + "/' /proc/self/mountinfo"},
 		{"namespaces", "ls /run/netns | grep '^" + b.name + "-'"},
 		{"cgroups", "ls -d /sys/fs/cgroup/*/" + b.name + "-* /sys/fs/cgroup/" + b.name + "-*"},
+		{"devices", "ip -br link | grep " + device},
+		{"firewall rules", "iptables-save | grep " + device},
 		{"container links", "find /var/log/containers -lname '" + directory + "/*' | grep ."},
 	}
 	for _, look := range looks {
@@ -106,7 +116,6 @@ func TestTwoClusters(t *testing.T) {
 	if out, err := two.tryKubectl("get", "namespace", "only-in-one"); err == nil {
 		t.Fatalf("the second cluster shows what was made in the first: %s", out)
 	}
-	one.devcluster("destroy")
+	one.destroy()
 	two.devcluster("status")
-	one.proveGone()
 }

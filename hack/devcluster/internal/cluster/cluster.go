@@ -69,6 +69,9 @@ func Create(cache, name, checkout string, out *Progress) (*Cluster, error) {
 	if !errors.Is(err, ErrAbsent) {
 		return c, err
 	}
+	if _, err := Examine(cache, name); err != nil {
+		return nil, err
+	}
 	layout := render.NewLayout(cache, name)
 	unlock, err := Lock(cache, "allocation", Exclusive, out)
 	if err != nil {

@@ -1,9 +1,6 @@
 package cluster
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +25,8 @@ func deleteShimSockets(n render.NodeLayout) {
 	}
 }
 
-// deleteLeftovers removes what the kubelets and the network plugins wrote elsewhere for this cluster.
+// deleteLeftovers removes what the kubelets and the network plugins wrote elsewhere for this cluster: links to
+// its logs, and results of attaching its pods, which are named after the pods' sandboxes.
 func deleteLeftovers(layout render.Layout) {
 	links, _ := filepath.Glob(containerLinks + "/*.log")
 	for _, link := range links {
@@ -36,22 +34,11 @@ func deleteLeftovers(layout render.Layout) {
 			_ = os.Remove(link)
 		}
 	}
-	results, _ := filepath.Glob(networkResults + "/pods-*")
-	for _, result := range results {
-		if body, err := os.ReadFile(result); err == nil && resultOf(body, layout.Dir) {
+	sandboxes, _ := filepath.Glob(filepath.Join(layout.Dir, "nodes", "*", "containerd", "io.containerd.grpc.v1.cri", "sandboxes", "*"))
+	for _, sandbox := range sandboxes {
+		results, _ := filepath.Glob(networkResults + "/*-" + filepath.Base(sandbox) + "-*")
+		for _, result := range results {
 			_ = os.Remove(result)
 		}
 	}
-}
-
-// resultOf says whether a plugin's kept result is of a network configuration that names the directory.
-func resultOf(body []byte, directory string) bool {
-	var kept struct {
-		Config string `json:"config"`
-	}
-	if json.Unmarshal(body, &kept) != nil {
-		return false
-	}
-	config, err := base64.StdEncoding.DecodeString(kept.Config)
-	return err == nil && bytes.Contains(config, []byte(directory+"/"))
 }

@@ -31,16 +31,17 @@ func (c *Cluster) Load(archives []string) error {
 }
 
 func (c *Cluster) loadOne(node plan.Node, archive string) error {
-	begin := time.Now()
-	did, err := loadInto(c.store(node), archive)
-	if err != nil {
+	begin, name := time.Now(), filepath.Base(archive)
+	announce := func() { c.Out.Say("%s: loading %s", node.Name, name) }
+	did, err := loadInto(c.store(node), archive, announce)
+	switch {
+	case err != nil:
 		return err
+	case did:
+		c.Out.Say("%s: loaded %s in %.1fs", node.Name, name, time.Since(begin).Seconds())
+	default:
+		c.Out.Say("%s: %s is there already", node.Name, name)
 	}
-	if !did {
-		c.Out.Say("%s: %s is there already", node.Name, filepath.Base(archive))
-		return nil
-	}
-	c.Out.Say("%s: %s loaded in %.1fs", node.Name, filepath.Base(archive), time.Since(begin).Seconds())
 	return nil
 }
 
@@ -52,8 +53,9 @@ func (c *Cluster) forgetSuperseded(node plan.Node) error {
 	return c.store(node).Delete(image.Superseded(targets))
 }
 
-// loadInto imports an archive unless every image in it is there; it says whether it did anything.
-func loadInto(store image.Store, archive string) (bool, error) {
+// loadInto imports an archive unless every image in it is there, and says whether it did; announce is called
+// before the part that takes time.
+func loadInto(store image.Store, archive string, announce func()) (bool, error) {
 	images, err := image.ReadArchive(archive)
 	if err != nil {
 		return false, err
@@ -62,5 +64,6 @@ func loadInto(store image.Store, archive string) (bool, error) {
 	if err != nil || held {
 		return false, err
 	}
+	announce()
 	return true, store.Import(archive)
 }

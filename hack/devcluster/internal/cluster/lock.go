@@ -38,7 +38,10 @@ func Lock(cache, name string, kind LockKind, out *Progress) (func(), error) {
 		_ = file.Truncate(0)
 		_, _ = file.WriteAt(fmt.Appendf(nil, "%d (devcluster %s)", os.Getpid(), strings.Join(os.Args[1:], " ")), 0)
 	}
-	return func() { file.Close() }, nil
+	return func() {
+		_ = file.Truncate(0)
+		file.Close()
+	}, nil
 }
 
 func take(file *os.File, kind LockKind, out *Progress) error {
@@ -47,11 +50,20 @@ func take(file *os.File, kind LockKind, out *Progress) error {
 		return err
 	}
 	holder, _ := os.ReadFile(file.Name())
-	out.Say("waiting for another devcluster to finish: process %s", holder)
+	out.Say("waiting for another devcluster to finish%s", describeHolder(string(holder)))
 	for {
 		err := syscall.Flock(int(file.Fd()), int(kind))
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}
+}
+
+// describeHolder names the process that wrote itself into the lock, unless it died since.
+func describeHolder(text string) string {
+	pid, _, found := strings.Cut(text, " ")
+	if _, err := os.Stat("/proc/" + pid); !found || err != nil {
+		return ""
+	}
+	return ": process " + text
 }

@@ -101,7 +101,7 @@ func (c *Cluster) powerUpRuntime(node plan.Node) error {
 	if err := c.Out.Wait("containerd of "+node.Name, 30*time.Second, responds, c.watch(containerd)); err != nil {
 		return err
 	}
-	_, err = loadInto(store, c.Layout.Config("pause.tar"))
+	_, err = loadInto(store, c.Layout.Config("pause.tar"), func() {})
 	return err
 }
 

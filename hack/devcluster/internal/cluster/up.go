@@ -13,10 +13,16 @@ import (
 // startLimit is how long the API server or the nodes may take on a slow machine that does other things too.
 const startLimit = 2 * time.Minute
 
+// hangLimit is how long an API server that was ready once may be silent.
+const hangLimit = 30 * time.Second
+
 // Up makes the cluster whole, whatever state it is in.
 func (c *Cluster) Up(ctx context.Context) error {
 	observed, err := c.Observe(ctx)
 	if err != nil {
+		return err
+	}
+	if observed, err = c.giveTime(ctx, observed); err != nil {
 		return err
 	}
 	decision := Decide(observed)
@@ -33,6 +39,18 @@ func (c *Cluster) Up(ctx context.Context) error {
 	default:
 		panic("unknown verb")
 	}
+}
+
+// giveTime waits for an API server that lives and does not answer: on a busy machine that passes, and starting
+// everything anew would end every pod.
+func (c *Cluster) giveTime(ctx context.Context, o Observation) (Observation, error) {
+	if o.State.Phase != PhaseUp || o.State.Boot != o.Boot || o.Answers || len(o.Dead) > 0 {
+		return o, nil
+	}
+	if err := c.waitAPI(ctx, hangLimit); err != nil {
+		c.Out.Say("%v", err)
+	}
+	return c.Observe(ctx)
 }
 
 func (c *Cluster) mend(ctx context.Context, o Observation) error {
@@ -73,15 +91,15 @@ func (c *Cluster) mendControlPlane(ctx context.Context, dead []string) error {
 			return err
 		}
 	}
-	return c.waitAPI(ctx)
+	return c.waitAPI(ctx, startLimit)
 }
 
 // start begins with a sweep: nothing of an earlier life may be in the way, however that ended.
 func (c *Cluster) start(ctx context.Context, o Observation) error {
-	if err := c.sweep(); err != nil {
+	if _, err := Examine(c.Layout.Cache(), c.Plan.Name); err != nil {
 		return err
 	}
-	if _, err := Examine(c.Layout.Cache(), c.Plan.Name); err != nil {
+	if err := c.sweep(); err != nil {
 		return err
 	}
 	if err := c.checkPlace(); err != nil {
@@ -143,7 +161,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.waitAPI(ctx); err != nil {
+	if err := c.waitAPI(ctx, startLimit); err != nil {
 		return err
 	}
 	c.Out.Say("API server is ready at https://%s", c.Plan.API())

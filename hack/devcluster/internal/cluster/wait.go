@@ -15,14 +15,14 @@ import (
 )
 
 // waitAPI waits until the API server takes requests.
-func (c *Cluster) waitAPI(ctx context.Context) error {
+func (c *Cluster) waitAPI(ctx context.Context, limit time.Duration) error {
 	api, err := c.api()
 	if err != nil {
 		return err
 	}
 	ready := func() error { return api.Ready(ctx) }
 	broken := c.watch(render.Database(c.Layout, c.Plan, c.Tools.Kube), render.APIServer(c.Layout, c.Plan, c.Tools.Kube))
-	return c.Out.Wait("the API server", startLimit, ready, broken)
+	return c.Out.Wait("the API server", limit, ready, broken)
 }
 
 // target is a set of nodes to wait for, from a moment on.

@@ -31,7 +31,10 @@ func Judge(f Facts) []string {
 	if !f.Root {
 		return []string{"This user is not root: nodes are made of namespaces, mounts and cgroups. Run it as root."}
 	}
-	return slices.Concat(judgeCapabilities(f), judgePrograms(f), judgeCgroups(f), judgeProbes(f), judgeRoom(f))
+	if powerless := judgeCapabilities(f); len(powerless) > 0 {
+		return powerless // whatever else fails would fail because of that
+	}
+	return slices.Concat(judgePrograms(f), judgeCgroups(f), judgeProbes(f), judgeRoom(f))
 }
 
 func judgeCapabilities(f Facts) []string {
