@@ -101,7 +101,7 @@ def describe(report: Report, total: int) -> Iterator[str]:
     for step, sentences in report.owed.items():
         yield f"  owed by {step} ({len(sentences)}): {' '.join(s.id for s in sentences) or 'nothing'}"
     if report.early:
-        yield f"  proven before they are due, the note `owed` can go: {' '.join(s.id for s in report.early)}"
+        yield f"  owed, and named by tests already: {' '.join(s.id for s in report.early)}"
     for mark in report.unknown:
         yield f"ERROR {mark.where}: docs/behaviour.md has no sentence {mark.id}"
     for sentence in report.unproven:

@@ -55,7 +55,7 @@ def test_tells_wrong_unproven_owed_and_early_apart() -> None:
     report = compute_report(parse_page(PAGE), [Mark("2.1", "t:1"), Mark("1.3", "t:2"), Mark("7.7", "t:3")])
     lines = list(describe(report, 3))
     assert lines[0] == "behaviour: tests prove 2 of 3 sentences"
-    assert any(line.endswith("can go: 1.3") for line in lines)
+    assert any(line.endswith("named by tests already: 1.3") for line in lines)
     assert "ERROR t:3: docs/behaviour.md has no sentence 7.7" in lines
     assert "ERROR no test names 1.1: A first sentence." in lines
     assert report.owed["control"] == ()
