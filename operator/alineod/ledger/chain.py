@@ -5,7 +5,9 @@ Decides which rows an append becomes and whether stored rows are what was writte
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from alineod.domain.events import AnyBody, Row, event_name
 from alineod.errors import Conflict, Damaged, Refused
@@ -23,8 +25,7 @@ class Head:
     hash: str = GENESIS
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """A row as it is kept. `time` is in microseconds since 1970, `prev` and `hash` are hex."""
 
     seq: int
@@ -50,12 +51,10 @@ class Plan:
 
 def compute_hash(row: Stored) -> str:
     """SHA-256 (hex) over everything in the row but its own hash, each field with its length before it."""
-    digest = hashlib.sha256()
-    agent = "" if row.agent is None else row.agent  # never empty when there is one
-    for field in (row.prev, str(row.seq), str(row.time), row.id, row.run, agent, row.event, row.payload):
-        data = field.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(data) + data)
-    return digest.hexdigest()
+    agent = row.agent or ""  # never empty when there is one
+    fields = (row.prev, str(row.seq), str(row.time), row.id, row.run, agent, row.event, row.payload)
+    encoded = [field.encode("utf-8", "surrogatepass") for field in fields]
+    return hashlib.sha256(b"".join([b"%d:%b" % (len(data), data) for data in encoded])).hexdigest()
 
 
 def parse_row(stored: Stored) -> Row:
@@ -114,7 +113,7 @@ def _build_stored(entry: Prepared, head: Head, time: int) -> Stored:
     unsigned = Stored(
         head.seq + 1, time, entry.id, entry.run, entry.agent, entry.event, entry.payload, prev=head.hash, hash=""
     )
-    return replace(unsigned, hash=compute_hash(unsigned))
+    return msgspec.structs.replace(unsigned, hash=compute_hash(unsigned))
 
 
 def _build_row(stored: Stored, body: AnyBody) -> Row:

@@ -4,7 +4,6 @@ Pure. Knows the limits and the encoding of a payload; must not know where it is 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -23,11 +22,10 @@ DEPTH_LIMIT = 100
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(AnyBody)
 # How the characters that the rule replaces look in JSON. A false alarm only costs the slow path.
-_SUSPECTS = (b"\\u0000", "\u2028".encode(), "\u2029".encode())
+_NUL, _LINE, _PARAGRAPH = b"\\u0000", "\u2028".encode(), "\u2029".encode()
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """An entry that may be written. `payload` is JSON with the event's own name in it, `body` what that reads as."""
 
     id: str
@@ -89,7 +87,7 @@ def _encode_body(body: AnyBody, event: str) -> tuple[bytes, AnyBody]:
 def _encode_clean(body: AnyBody) -> bytes:
     try:
         payload = _ENCODER.encode(body)
-        if not any(suspect in payload for suspect in _SUSPECTS):
+        if _NUL not in payload and _LINE not in payload and _PARAGRAPH not in payload:
             return payload
     except UnicodeEncodeError:
         pass  # a lone surrogate

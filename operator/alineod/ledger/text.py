@@ -12,9 +12,9 @@ _REPLACED = str.maketrans({"\x00": "\ufffd", "\u2028": "\n", "\u2029": "\n"})
 
 def compute_clean_text(text: str) -> str:
     """`text` by the rule of this module; valid text without separators is returned as it is."""
-    if not text.isascii():
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text.translate(_REPLACED)
+    if text.isascii():
+        return text.replace("\x00", "\ufffd")
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").translate(_REPLACED)
 
 
 def compute_clean_value(value: Any) -> Any:
