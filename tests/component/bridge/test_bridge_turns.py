@@ -11,7 +11,7 @@ import pytest
 from tests.component.bridge.bridge_rig import Bridge, ScriptedModel, script, until
 
 
-@pytest.mark.behaviour("3.1", "3.10")
+@pytest.mark.behaviour("1.5", "3.1", "3.10")
 def test_a_clean_turn_is_journaled_whole_and_the_next_one_remembers(bridge: Bridge) -> None:
     first = bridge.turn(1, "my name is Ada")
     assert (first["state"], first["text"]) == ("clean", "SEEN 1: my name is Ada")
