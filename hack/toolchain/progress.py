@@ -1,5 +1,6 @@
 """Saying what happens: one line a time, each with the step that speaks, and waiting aloud for programs."""
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -43,19 +44,26 @@ def run(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     words = [str(word) for word in argv]
+    tied = _tie(words)
     begin = time.monotonic()
     with log.open("ab") as out:
         out.write(f"$ {' '.join(words)}\n".encode())
         out.flush()
         start = out.tell()
         try:
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, cwd=cwd)
+            process = subprocess.Popen(tied, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, cwd=cwd)
         except OSError as error:
             raise ToolchainError(f"{words[0]} cannot be run: {error}") from error
         code = _wait_aloud(step, process, begin, lambda: describe(_read_from(log, start)))
     if code != 0:
         tail = "\n".join(_read_from(log, start).splitlines()[-25:])
         raise ToolchainError(f"{Path(words[0]).name} failed with exit code {code}; the end of {log}:\n{tail}")
+
+
+def _tie(words: Sequence[str]) -> list[str]:
+    """Let the program end with this process: else a killed run would go on building behind the next one's back."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM", "--", *words] if setpriv else list(words)
 
 
 def _wait_aloud(step: str, process: subprocess.Popen[bytes], begin: float, describe: Callable[[], str]) -> int:
@@ -67,7 +75,7 @@ def _wait_aloud(step: str, process: subprocess.Popen[bytes], begin: float, descr
                 how_far = describe()
                 say(step, f"still at work, {spell(time.monotonic() - begin)}{how_far and ': '}{how_far}")
     except BaseException:
-        process.terminate()  # an interrupted step must not go on building behind the next one's back
+        process.terminate()
         process.wait()
         raise
 

@@ -1,9 +1,13 @@
 """The toolchain: what is made when, in which order, and what a person reads when a machine lacks something."""
 
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +29,24 @@ def context(tmp_path: Path) -> Context:
 
 def installing(build: Callable[[Context, Path], None], fingerprint: str = "1") -> Directory:
     return Directory("tool", (), "no time", lambda _: fingerprint, build)
+
+
+def wait_for(ask: Callable[[], Any]) -> Any:
+    """The first true answer; whoever waits for ever has failed."""
+    deadline = time.monotonic() + 30
+    while not (answer := ask()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return answer
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and not merely waiting to be collected."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
 
 
 def write_file(context: Context, made: Path) -> None:
@@ -252,8 +274,21 @@ class TestRunning:
             run("tool", ["sh", "-c", "echo why; exit 3"], log=tmp_path / "log", env={"PATH": "/usr/bin:/bin"})
 
     def test_a_missing_program_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(ToolchainError, match="/no/such cannot be run"):
+        with pytest.raises(ToolchainError, match=r"/no/such"):
             run("tool", ["/no/such"], log=tmp_path / "log", env={})
+
+    def test_a_killed_run_leaves_no_program_behind(self, tmp_path: Path) -> None:
+        script = (
+            "import pathlib, sys\nfrom hack.toolchain.progress import run\n"
+            "words, env = ['sh', '-c', 'echo $$ > pid; exec sleep 60'], {'PATH': '/usr/bin:/bin'}\n"
+            "run('tool', words, log=pathlib.Path('log'), env=env)"
+        )
+        env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(CHECKOUT)}
+        runner = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, env=env)
+        pid = wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+        runner.kill()
+        runner.wait()
+        assert wait_for(lambda: not is_running(int(pid)))
 
     @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0s"), (59.4, "59s"), (185.0, "3m 05s")])
     def test_spell(self, seconds: float, text: str) -> None:
