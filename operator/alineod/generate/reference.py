@@ -11,6 +11,7 @@ from alineod.crd.status import CONDITIONS_OF, MEANINGS
 from alineod.generate.roles import EDIT, VIEW, build_rules
 from alineod.generate.text import build_page_banner
 from alineod.kube.permissions import Scope
+from alineod.ledger.reference import build_events_reference
 
 FOLDER = "docs/reference"
 VALUES = "charts/alineod/values.yaml"
@@ -31,7 +32,9 @@ def build_reference_files(root: Path) -> dict[str, str]:
     chart = build_page_banner("charts/alineod/values.yaml") + build_chart(
         (root / "charts/alineod/values.yaml").read_text()
     )
-    return {**pages, f"{FOLDER}/permissions.md": permissions, f"{FOLDER}/chart.md": chart}
+    events = build_page_banner("operator/alineod/domain/events.py") + build_events_reference()
+    single = {"permissions": permissions, "chart": chart, "events": events}
+    return pages | {f"{FOLDER}/{name}.md": page for name, page in single.items()}
 
 
 def build_kind(definition: Definition) -> str:
