@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from alineod.domain.events import Row
-from alineod.domain.state import State, fold
+from alineod.domain.fold import fold
+from alineod.domain.state import State
 from alineod.errors import Conflict, Refused, Unavailable
 from alineod.ledger.memory import MemoryLedger
 from alineod.ledger.open import Opening, open_ledger

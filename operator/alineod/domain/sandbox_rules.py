@@ -79,8 +79,8 @@ def rule_restored(facts: AgentFacts) -> Decision | None:
         return None
     report = pod.restore
     restored = ev.AgentRestored(
-        rung=Rung.RESTORE, incarnation=pod.incarnation, reason=f"the sandbox before {pod.name} is gone", checkpoint_turn=report.turn,
-        where=report.where, tried=report.tried,
+        rung=Rung.RESTORE, incarnation=pod.incarnation, reason=f"the sandbox before {pod.name} is gone",
+        checkpoint_turn=report.turn, where=report.where, tried=report.tried,
     )  # fmt: skip
     return Decision(
         "restored", _coming(facts, pod), (Append((entry(ledger, f"restored/{pod.incarnation}", restored),)),)

@@ -30,7 +30,8 @@ from alineod.crd.status import (
 from alineod.domain.actions import Standing
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, SwarmFacts, Trouble
-from alineod.domain.state import AgentState, Checkpoint, add_usage
+from alineod.domain.fold import add_usage
+from alineod.domain.state import AgentState, Checkpoint
 from alineod.wire.turns import Usage
 
 PHASES: Mapping[LedgerState, Phase] = {

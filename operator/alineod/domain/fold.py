@@ -1,0 +1,226 @@
+"""The fold of the ledger: one pure function from a state and events to the next state.
+
+What decides is this state and what is observed now. Nothing is in it that is not in the events.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from functools import singledispatch
+from typing import Any
+
+from alineod.domain import events as ev
+from alineod.domain.events import LedgerState, Outcome, Row
+from alineod.domain.state import (
+    AgentState,
+    Checkpoint,
+    Handle,
+    InboxMessage,
+    Interruption,
+    Pod,
+    Restored,
+    RunState,
+    State,
+    Turn,
+)  # fmt: skip
+from alineod.wire.turns import TurnState, Usage
+
+KEPT_CHECKPOINTS = 8
+LARGEST_AMOUNT = 10**12  # US dollars; what is more is no price
+
+
+def fold(state: State, rows: Iterable[Row]) -> State:
+    """Apply events in order. The given state is not changed."""
+    runs, agents, seq = dict(state.runs), dict(state.agents), state.seq
+    for row in rows:
+        _apply_row(row, runs, agents)
+        if row.run in runs:
+            runs[row.run] = replace(runs[row.run], seq=row.seq)
+        seq = row.seq
+    return State(runs, agents, seq)
+
+
+def _apply_row(row: Row, runs: dict[str, RunState], agents: dict[str, AgentState]) -> None:
+    match row.body:
+        case ev.RunStarted() as body:
+            runs[row.run] = _start_run(row, body, runs.get(row.run))
+        case ev.RunDeleted():
+            if row.run in runs:
+                runs[row.run] = replace(runs[row.run], deleted=True)
+        case ev.AgentSpawned() as body if row.agent is not None:
+            agents[row.agent] = _spawn(row, row.agent, body, agents.get(row.agent))
+        case _ if row.agent is not None and row.agent in agents:
+            agents[row.agent] = _step(row.body, agents[row.agent], row.time)
+
+
+def _start_run(row: Row, body: ev.RunStarted, before: RunState | None) -> RunState:
+    started = before.started_at if before and body.adopted else row.time
+    return RunState(row.run, body.uid, body.cluster_uid, body.instance, started, row.time, body.deletion_policy)
+
+
+def _spawn(row: Row, key: str, body: ev.AgentSpawned, before: AgentState | None) -> AgentState:
+    if before and body.adopted:
+        return replace(before, uid=body.uid, spec=body.spec)
+    fresh = AgentState(key, row.run, body.uid, body.alias, body.parent, body.spec, row.time)
+    # Incarnations go on counting, so that no pod name and no object key of the former agent is ever used again.
+    return replace(fresh, incarnation=before.incarnation) if before else fresh
+
+
+def add_usage(one: Usage, other: Usage) -> Usage:
+    """The sum, which never goes down; the money is unknown from the first part on whose money is.
+
+    What a sandbox says about its money may be anything: what is no amount is not known.
+    """
+    usd = None
+    if one.usd is not None or other.usd is not None:
+        known = [_parse_money(usage) for usage in (one, other)]
+        usd = None if None in known else str(sum(filter(None, known), Decimal(0)))
+    return Usage(
+        input_tokens=one.input_tokens + max(other.input_tokens, 0),
+        output_tokens=one.output_tokens + max(other.output_tokens, 0),
+        usd=usd,
+    )
+
+
+def _parse_money(usage: Usage) -> Decimal | None:
+    if usage.usd is None:
+        return None if usage.input_tokens or usage.output_tokens else Decimal(0)
+    try:
+        amount = Decimal(usage.usd)
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() and 0 <= amount < LARGEST_AMOUNT else None
+
+
+@singledispatch
+def _step(body: Any, agent: AgentState, time: float) -> AgentState:
+    """Events that change nothing an agent decides by."""
+    return agent
+
+
+@_step.register
+def _(body: ev.AgentProvisioned, agent: AgentState, time: float) -> AgentState:
+    return replace(
+        agent,
+        pod=Pod(body.pod, body.uid, body.incarnation, body.rung),
+        incarnation=body.incarnation,
+        journal_seq=agent.journal_seq if body.incarnation == agent.incarnation else 0,
+        released=False,
+    )
+
+
+@_step.register
+def _(body: ev.AgentStateChanged, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, state=body.state, reason=body.reason, message=body.message)
+
+
+@_step.register
+def _(body: ev.AgentTurnStarted, agent: AgentState, time: float) -> AgentState:
+    turn = Turn(body.turn, body.turn_id, body.prompt, body.incarnation, time, attempt=body.attempt)
+    return replace(agent, turn=turn, state=LedgerState.RUNNING, reason="TurnStarted", message="", handle=Handle())
+
+
+def _end_turn(agent: AgentState, number: int, time: float, **change: Any) -> Turn | None:
+    if agent.turn is None or agent.turn.number != number:
+        return agent.turn
+    return replace(agent.turn, ended_at=time, **change)
+
+
+@_step.register
+def _(body: ev.AgentTurnEnded, agent: AgentState, time: float) -> AgentState:
+    return replace(
+        agent,
+        turn=_end_turn(agent, body.turn, time, state=TurnState.CLEAN, text=body.text),
+        last_clean_turn=body.turn,
+        interruption=None,
+        failures=0,
+        usage=add_usage(agent.usage, body.usage),
+    )
+
+
+@_step.register
+def _(body: ev.AgentTurnFailed, agent: AgentState, time: float) -> AgentState:
+    state = TurnState.ABORTED if body.error.kind == "aborted" else TurnState.FAILED
+    return replace(
+        agent,
+        turn=_end_turn(agent, body.turn, time, state=state, text=body.text, error=body.error),
+        failures=agent.failures + 1,
+        usage=add_usage(agent.usage, body.usage),
+    )
+
+
+@_step.register
+def _(body: ev.AgentTurnInterrupted, agent: AgentState, time: float) -> AgentState:
+    return replace(
+        agent,
+        turn=_end_turn(agent, body.turn, time, state=TurnState.INTERRUPTED, text=body.text),
+        interruption=Interruption(body.turn, body.reason, body.message, tuple(body.tools)),
+        usage=add_usage(agent.usage, body.usage),
+    )
+
+
+@_step.register
+def _(body: ev.AgentCheckpointed, agent: AgentState, time: float) -> AgentState:
+    new = Checkpoint(
+        body.turn, body.incarnation, body.snapshot_ref, body.sha256, body.bytes, time,
+        body.remote_ref, body.upload_error, body.session,
+    )  # fmt: skip
+    others = tuple(c for c in agent.checkpoints if (c.turn, c.incarnation) != (new.turn, new.incarnation))
+    ordered = sorted((*others, new), key=lambda c: (c.turn, c.incarnation))
+    return replace(agent, checkpoints=tuple(ordered[-KEPT_CHECKPOINTS:]))
+
+
+@_step.register
+def _(body: ev.AgentCheckpointUploaded, agent: AgentState, time: float) -> AgentState:
+    uploaded = tuple(
+        replace(c, remote_ref=body.remote_ref, upload_error=None)
+        if (c.turn, c.incarnation) == (body.turn, body.incarnation) else c
+        for c in agent.checkpoints
+    )  # fmt: skip
+    return replace(agent, checkpoints=uploaded)
+
+
+@_step.register
+def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
+    restored = Restored(body.rung, body.incarnation, body.reason, time, body.checkpoint_turn)
+    return replace(agent, restored=restored)
+
+
+@_step.register
+def _(body: ev.AgentEnded, agent: AgentState, time: float) -> AgentState:
+    state = {Outcome.ABORTED: LedgerState.ABORTED, Outcome.LOST: LedgerState.LOST}.get(body.outcome, LedgerState.FAILED)
+    return replace(agent, state=state, reason=body.reason, message=body.message, outcome=body.outcome, closed=True)
+
+
+@_step.register
+def _(body: ev.AgentReleased, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, released=True, pod=None, reason=body.reason, message=body.message)
+
+
+@_step.register
+def _(body: ev.HandleSettled, agent: AgentState, time: float) -> AgentState:
+    handle = Handle(True, body.outcome, body.turn, body.result, body.error, body.error_kind or "")
+    return replace(agent, handle=handle, outcome=body.outcome)
+
+
+@_step.register
+def _(body: ev.WaitResolved, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, wait_resolved=body)
+
+
+@_step.register
+def _(body: ev.InboxQueued, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, inbox=(*agent.inbox, InboxMessage(body.id, body.kind, body.text)))
+
+
+@_step.register(ev.InboxDelivered)
+@_step.register(ev.InboxDropped)
+def _(body: ev.InboxDelivered | ev.InboxDropped, agent: AgentState, time: float) -> AgentState:
+    return replace(agent, inbox=tuple(m for m in agent.inbox if m.id not in body.ids))
+
+
+@_step.register
+def _(body: ev.HarnessEvent, agent: AgentState, time: float) -> AgentState:
+    if body.incarnation != agent.incarnation:
+        return agent
+    return replace(agent, journal_seq=max(agent.journal_seq, body.seq))
