@@ -26,6 +26,8 @@ func TestKilledStart(t *testing.T) {
 		t.Fatalf("up after all:\n%s", out)
 	}
 	b.proveMended()
+	b.killEverything()
+	b.expect(1, "all its processes have ended", "up")
 	b.destroy()
 }
 
@@ -74,6 +76,15 @@ func (b *bench) killComponent(name string) {
 		}
 		return "there"
 	})
+}
+
+// killEverything is what the end of a login session or of a CI job may do.
+func (b *bench) killEverything() {
+	script := "grep -lzs 'ALINEOD_DEVCLUSTER=" + filepath.Join(b.cache, "clusters", b.name) + "$' /proc/[0-9]*/environ | cut -d/ -f3 | xargs kill -9"
+	if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	time.Sleep(2 * time.Second)
 }
 
 // destroy looks afterwards for anything that the cluster could have left on the machine.

@@ -5,8 +5,9 @@ type Observation struct {
 	State State
 	// Boot and Build are what they would be for a cluster started now.
 	Boot, Build string
-	// Dead are the processes of the host that should run and do not.
-	Dead []string
+	// Dead are the processes of the host that should run and do not; AllDead says that none is left.
+	Dead    []string
+	AllDead bool
 	// Answers says whether the API server is ready.
 	Answers bool
 	// OffNodes lack a process or their network, CutNodes have their cable out, UnreadyNodes only are not Ready.
@@ -42,8 +43,10 @@ func Decide(o Observation) Decision {
 		return Decision{Start, "an earlier start did not end; clearing away what it left"}
 	case o.State.Build != o.Build:
 		return Decision{Start, "its programs or settings have changed; data and images are kept"}
+	case o.AllDead:
+		return Decision{Start, "all its processes have ended"}
 	case len(o.Dead) > 0:
-		return Decision{Mend, "processes have ended"}
+		return Decision{Mend, "some of its processes have ended"}
 	case !o.Answers:
 		return Decision{Start, "its API server does not answer"}
 	case len(o.OffNodes)+len(o.CutNodes)+len(o.UnreadyNodes) > 0:

@@ -19,6 +19,7 @@ func TestDecide(t *testing.T) {
 		"other programs":                   {func(o *Observation) { o.Build = "next" }, Start},
 		"the scheduler died":               {func(o *Observation) { o.Dead = []string{"kube-scheduler"} }, Mend},
 		"the API server died":              {func(o *Observation) { o.Dead, o.Answers = []string{"kube-apiserver"}, false }, Mend},
+		"everything died":                  {func(o *Observation) { o.Dead, o.AllDead, o.Answers = []string{"etcd"}, true, false }, Start},
 		"the API server hangs":             {func(o *Observation) { o.Answers = false }, Start},
 		"a node is off":                    {func(o *Observation) { o.OffNodes = []string{"n1"} }, Mend},
 		"a node is cut":                    {func(o *Observation) { o.CutNodes = []string{"n2"} }, Mend},

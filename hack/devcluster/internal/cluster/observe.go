@@ -24,7 +24,9 @@ func (c *Cluster) Observe(ctx context.Context) (Observation, error) {
 	if state.Phase != PhaseUp || state.Boot != o.Boot {
 		return o, nil
 	}
-	o.Dead = c.dead(render.ControlPlane(c.Layout, c.Plan, c.Tools.Kube, c.Tools.Self))
+	processes := render.ControlPlane(c.Layout, c.Plan, c.Tools.Kube, c.Tools.Self)
+	o.Dead = c.dead(processes)
+	o.AllDead = len(o.Dead) == len(processes)
 	var states map[string]kubeapi.NodeState
 	if api, err := c.api(); err == nil {
 		o.Answers = api.Ready(ctx) == nil

@@ -81,6 +81,7 @@ func (c *Cluster) mend(ctx context.Context, o Observation) error {
 	return nil
 }
 
+// mendControlPlane starts what has ended. The others wait for the API server: some give up when it is slow to come.
 func (c *Cluster) mendControlPlane(ctx context.Context, dead []string) error {
 	for _, process := range render.ControlPlane(c.Layout, c.Plan, c.Tools.Kube, c.Tools.Self) {
 		if !slices.Contains(dead, process.Name) {
@@ -88,6 +89,12 @@ func (c *Cluster) mendControlPlane(ctx context.Context, dead []string) error {
 		}
 		c.Out.Say("starting %s, which has ended; its last log is %s.1", process.Name, c.Layout.Log(process.Name))
 		if err := c.run(process); err != nil {
+			return err
+		}
+		if process.Name == "etcd" {
+			continue // the API server is next, and may be what is missing
+		}
+		if err := c.waitAPI(ctx, startLimit); err != nil {
 			return err
 		}
 	}
