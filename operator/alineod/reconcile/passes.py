@@ -10,7 +10,8 @@ from alineod.domain.swarm_rules import decide_swarm
 from alineod.errors import NotFound
 from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource
 from alineod.reconcile.act import apply_agent_action, apply_swarm_action
-from alineod.reconcile.gather import gather_agent, gather_swarm
+from alineod.reconcile.gather import gather_agent
+from alineod.reconcile.gather_swarm import gather_swarm
 from alineod.reconcile.world import World
 
 MAX_STEPS = 20  # decisions in one pass; more would be a circle

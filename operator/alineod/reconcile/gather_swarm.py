@@ -1,0 +1,119 @@
+"""The facts of one swarm: from the store, the ledger and its Agent objects."""
+
+from alineod.crd.check import check_swarm
+from alineod.crd.objects import ADOPT, Agent, Swarm
+from alineod.crd.parse import parse_agent, parse_swarm
+from alineod.domain.facts import (
+    MemberObject,
+    Owner,
+    SwarmFacts,
+    SwarmObject,
+    Trouble,
+)  # fmt: skip
+from alineod.errors import Refused
+from alineod.kube.objects import AGENTS, SWARMS, Ref
+from alineod.reconcile.gather import read_object
+from alineod.reconcile.world import World
+
+
+async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None]:
+    """The facts of a swarm, and its object as parsed."""
+    ledger = world.ledger.state.runs.get(key)
+    raw = await read_object(world, SWARMS, key, confirm=ledger is not None and not ledger.deleted)
+    try:
+        swarm = parse_swarm(raw) if raw is not None else None
+        invalid = None
+    except Refused as error:
+        swarm, invalid = None, Trouble(error.reason, error.message)
+    obj = None
+    if swarm is not None:
+        obj, invalid = _gather_swarm_object(swarm)
+    members = _gather_members(world, key, swarm)
+    facts = SwarmFacts(
+        now=world.now(),
+        key=key,
+        cluster_uid=world.release.cluster_uid,
+        instance=world.release.instance,
+        object=obj,
+        invalid=invalid,
+        ledger=ledger,
+        members=members,
+        taken=_taken(world, key, swarm, members),
+        agents={a.key: a for a in world.ledger.state.agents.values() if a.run == key},
+        stuck=_stuck(world, key),
+        replicated=_replicated(world),
+        replicated_seq=world.ledger.acknowledged_seq if world.bucket else 0,
+    )
+    return facts, swarm
+
+
+def _gather_swarm_object(swarm: Swarm) -> tuple[SwarmObject, Trouble | None]:
+    problems = check_swarm(swarm.metadata.name, swarm.spec)
+    invalid = Trouble(str(problems[0].flaw), f"{problems[0].field}: {problems[0].message}") if problems else None
+    obj = SwarmObject(
+        uid=swarm.metadata.uid,
+        generation=swarm.metadata.generation,
+        spec=swarm.spec,
+        instance=swarm.status.instance,
+        adopt=swarm.metadata.annotations.get(ADOPT) == "true",
+        deleting=swarm.metadata.deletion_timestamp is not None,
+    )
+    return obj, invalid
+
+
+def _read_members(world: World, key: str) -> list[Agent]:
+    namespace, name = key.split("/")
+    found = []
+    for raw in world.store.find_by_swarm(AGENTS, namespace, name):
+        try:
+            agent = parse_agent(raw)
+        except Refused:
+            continue
+        if agent.spec.swarm == name:
+            found.append(agent)
+    return found
+
+
+def _gather_members(world: World, key: str, swarm: Swarm | None) -> tuple[MemberObject, ...]:
+    return tuple(
+        MemberObject(agent.metadata.name, agent.metadata.uid, agent.alias, _find_owner(agent, swarm))
+        for agent in _read_members(world, key)
+    )
+
+
+def _find_owner(agent: Agent, swarm: Swarm | None) -> Owner:
+    makers = [o for o in agent.metadata.owner_references if o.kind == SWARMS.kind and o.name == agent.spec.swarm]
+    if not makers:
+        return Owner.NOBODY
+    ours = swarm is not None and any(maker.uid == swarm.metadata.uid for maker in makers)
+    return Owner.OURS if ours else Owner.FORMER
+
+
+def _taken(world: World, key: str, swarm: Swarm | None, members: tuple[MemberObject, ...]) -> tuple[str, ...]:
+    """Wanted names that somebody else's Agent has."""
+    if swarm is None:
+        return ()
+    namespace, name = key.split("/")
+    made = {member.name for member in members if member.owner is not Owner.NOBODY}
+    wanted = (f"{name}-{entry.name}" for entry in swarm.spec.agents)
+    return tuple(n for n in wanted if n not in made and world.store.get(Ref(AGENTS, namespace, n)) is not None)
+
+
+def _stuck(world: World, key: str) -> tuple[str, ...]:
+    return tuple(
+        sorted(
+            agent.alias
+            for agent in _read_members(world, key)
+            if any(c.type == "Stalled" and c.status == "True" for c in agent.status.conditions)
+        )
+    )
+
+
+def _replicated(world: World) -> Trouble | None:
+    if world.bucket is None:
+        return Trouble("NoBucket", "no bucket is configured: the ledger lies on the operator's volume alone")
+    replication = world.ledger.replication
+    if replication.failing_since is not None:
+        age = world.clock.monotonic() - replication.failing_since
+        return Trouble("BucketUnavailable", f"{replication.error} (for {age // 60:.0f} min)")
+    return None
