@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +136,8 @@ def read_session(control: Path) -> Session | None:
 
 def fill_home(home: Path) -> None:
     """Give an empty home what a new user's home has."""
+    import shutil  # half a megabyte that most starts never need
+
     if home.is_dir() and _SKELETON.is_dir() and not [path for path in home.iterdir() if path.name != "lost+found"]:
         shutil.copytree(_SKELETON, home, symlinks=True, dirs_exist_ok=True)
 

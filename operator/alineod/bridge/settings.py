@@ -73,7 +73,7 @@ def parse_settings(env: Mapping[str, str]) -> Settings:
         Refused: reason `InvalidEnvironment`; the message names the variable.
     """
     home = _path(env, "ALINEO_HOME")
-    host, _, port = env.get("ALINEO_BRIDGE_LISTEN", f"0.0.0.0:{BRIDGE_PORT}").rpartition(":")
+    host, port = _address(env, "ALINEO_BRIDGE_LISTEN", f"0.0.0.0:{BRIDGE_PORT}")
     return Settings(
         agent=_required(env, "ALINEO_AGENT"),
         incarnation=_json(env, "ALINEO_INCARNATION", int, "1"),
@@ -86,7 +86,7 @@ def parse_settings(env: Mapping[str, str]) -> Settings:
         setup=env.get("ALINEO_SETUP", ""),
         environment={**{k: v for k, v in env.items() if k in SHOWN or not k.startswith("ALINEO_")}, "HOME": str(home)},
         host=host,
-        port=int(port),
+        port=port,
         checkpointer=env.get("ALINEO_CHECKPOINTER", f"http://127.0.0.1:{CHECKPOINTER_PORT}"),
         drain_grace=_json(env, "ALINEO_DRAIN_GRACE", float, "20"),
         cut_limit=_json(env, "ALINEO_CUT_LIMIT", float, "600"),
@@ -105,6 +105,13 @@ def _path(env: Mapping[str, str], name: str) -> Path:
     if not path.is_absolute():
         raise Refused("InvalidEnvironment", f"{name} must be an absolute path, not {str(path)!r}")
     return path
+
+
+def _address(env: Mapping[str, str], name: str, default: str) -> tuple[str, int]:
+    host, _, port = (env.get(name) or default).rpartition(":")
+    if not host or not port.isdigit():
+        raise Refused("InvalidEnvironment", f"{name} must be host:port, such as {default}, not {env[name]!r}")
+    return host.strip("[]"), int(port)
 
 
 def _json(env: Mapping[str, str], name: str, kind: type[T], default: str) -> T:

@@ -106,7 +106,7 @@ class TurnWatch:
     def _note_silence(self) -> None:
         """Silence is no end: tools may say nothing for hours. It is noted once, so that a person can see what it is."""
         seconds = self._clock() - self._heard
-        if seconds >= self._request.limits.prompt_inactivity:
+        if seconds >= self._request.limits.prompt_inactivity and not self._silent:
             self.event("silence", {"seconds": round(seconds, 1), "since": self._latest})
             self._silent = True
 
