@@ -9,12 +9,12 @@ import signal
 import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from alineod.app.logs import start_logging
+from alineod.app.parts import Parts
 from alineod.app.serve import Switch, start_server
-from alineod.app.term import Lead
-from alineod.clock import Clock, SystemClock
+from alineod.app.term import run_term
+from alineod.clock import SystemClock
 from alineod.errors import AlineoError
 from alineod.http.routes import build_standby_app
 from alineod.kube.access import ClusterAccess, read_access
@@ -47,19 +47,6 @@ def main(env: Mapping[str, str]) -> int:
     return asyncio.run(_run(settings, access, env))
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What lives as long as the process."""
-
-    settings: Settings
-    access: ClusterAccess
-    clock: Clock
-    metrics: Metrics
-    elector: Elector
-    health: Health
-    switch: Switch
-
-
 async def _run(settings: Settings, access: ClusterAccess, env: Mapping[str, str]) -> int:
     loop = asyncio.get_running_loop()
     clock, metrics = SystemClock(), Metrics()
@@ -75,20 +62,19 @@ async def _run(settings: Settings, access: ClusterAccess, env: Mapping[str, str]
         on_acquired=on_acquired,
         observe=metrics.observe_renewal,
     )
-    parts = Parts(
-        settings, access, clock, metrics, elector, Health(elector, clock), Switch(build_standby_app(_say_standby))
-    )
+    switch = Switch(build_standby_app(_say_standby))
+    parts = Parts(settings, access, clock, metrics, elector, Health(elector, clock), switch, env)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    return await _serve(parts, env, acquired, stopped)
+    return await _serve(parts, acquired, stopped)
 
 
 def _say_standby() -> str:
     return "this process does not lead, or does not yet: ask again, the Service alineod leads to the one that does"
 
 
-async def _serve(parts: Parts, env: Mapping[str, str], acquired: asyncio.Future[int], stopped: asyncio.Event) -> int:
+async def _serve(parts: Parts, acquired: asyncio.Future[int], stopped: asyncio.Event) -> int:
     _, stop_health = start_health_server(parts.health, HEALTH_PORT)
     stop_metrics = start_metrics_server(parts.metrics, METRICS_PORT)
     stop_api = await start_server(parts.switch)
@@ -99,7 +85,8 @@ async def _serve(parts: Parts, env: Mapping[str, str], acquired: asyncio.Future[
         waiting = asyncio.ensure_future(stopped.wait())
         await asyncio.wait((acquired, waiting), return_when=asyncio.FIRST_COMPLETED)
         if acquired.done():
-            await _lead(parts, env, acquired.result(), stopped)
+            parts.metrics.set_epoch(acquired.result())
+            await run_term(parts, acquired.result(), stopped, lambda: _write_role(parts, "leader"))
         return 0
     finally:
         await asyncio.to_thread(parts.elector.release)
@@ -107,16 +94,6 @@ async def _serve(parts: Parts, env: Mapping[str, str], acquired: asyncio.Future[
         await stop_api()
         stop_metrics()
         stop_health()
-
-
-async def _lead(parts: Parts, env: Mapping[str, str], epoch: int, stopped: asyncio.Event) -> None:
-    parts.metrics.set_epoch(epoch)
-    lead = Lead(
-        settings=parts.settings, access=parts.access, clock=parts.clock, metrics=parts.metrics,
-        elector=parts.elector, health=parts.health, switch=parts.switch, env=env,
-    )  # fmt: skip
-    term = asyncio.create_task(lead.run(epoch, stopped, lambda: _write_role(parts, "leader")), name="term")
-    await term
 
 
 async def _write_role(parts: Parts, role: str | None) -> None:
