@@ -16,7 +16,7 @@ export PYTHONPATH := operator
 export PATH := $(ALINEOD_CACHE)/bin:$(PATH)
 
 TOOLCHAIN := python3 hack/toolchain/toolchain.py
-VENV := $(ALINEOD_CACHE)/dev/bin
+VENV := $(ALINEOD_CACHE)/venv/bin
 PYTHON := $(VENV)/python
 PYTEST := $(PYTHON) -m pytest $(PYTEST_ARGS)
 DEVCLUSTER := $(ALINEOD_CACHE)/bin/devcluster
