@@ -1,6 +1,6 @@
 """When a committed row cannot be lost any more: at once, or when Litestream says that it is in the bucket.
 
-Used by the writer's thread. This is where step 2's fence belongs: checked after the sync, before the return.
+Used by the writer's thread. A fence belongs here: asked after the sync, before the return.
 """
 
 import threading
