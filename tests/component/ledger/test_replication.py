@@ -82,7 +82,6 @@ async def test_what_the_bucket_never_got_is_kept_by_the_volume(world: World, sta
     await again.close()
 
 
-@pytest.mark.behaviour("9.2")
 async def test_a_later_term_in_the_bucket_goes_before_what_a_volume_adds(world: World, start_sidecar: Sidecars) -> None:
     sidecar = start_sidecar("a")
     first = await open_world(world, "a", run="a")
