@@ -23,6 +23,10 @@ from alineod.metrics import Metrics
 Deliver = Callable[[bool, Resource, Json], None]
 
 
+# Seconds for the loop to close what is still open when the watches have ended.
+GOODBYE = 0.25
+
+
 def build_deliver(store: Store, metrics: Metrics) -> Deliver:
     """What puts each event's object into the store, whose listeners know what to look at."""
 
@@ -139,11 +143,10 @@ class Feed:
             asyncio.run(self._watch())
         except BaseException as error:  # whatever ended it, nothing is watched any more
             self._end(f"the watches failed: {error!r}")
-        else:
-            self._end("the watches ended")
 
     def _end(self, why: str) -> None:
         if not self._stopping.is_set():
+            self._stopping.set()
             self._die(why)
 
     async def _watch(self) -> None:
@@ -151,11 +154,17 @@ class Feed:
         self._kopf_loop, self._stop_flag = asyncio.get_running_loop(), asyncio.Event()
         if self._stopping.is_set():
             return
-        await kopf.operator(
-            registry=self._registry,
-            settings=self._settings,
-            standalone=True,
-            clusterwide=not self._namespaces,
-            namespaces=self._namespaces,
-            stop_flag=self._stop_flag,
-        )
+        try:
+            await kopf.operator(
+                registry=self._registry,
+                settings=self._settings,
+                standalone=True,
+                clusterwide=not self._namespaces,
+                namespaces=self._namespaces,
+                stop_flag=self._stop_flag,
+            )
+            self._end("the watches ended")
+        except Exception as error:
+            self._end(f"the watches failed: {error!r}")
+        # Streams that kopf has let go are closed by the loop in its next turns.
+        await asyncio.sleep(GOODBYE)
