@@ -7,6 +7,7 @@ import argparse
 import fcntl
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +17,12 @@ from pathlib import Path
 from hack.images.base import base_ref
 from hack.images.builders import PUBLIC_BASE, Buildah, Builder, Engine
 from hack.images.lent import write_secrets
-from hack.images.plan import TARGETS, Image, plan_images
+from hack.images.plan import TARGETS, Image, plan_images, read_snapshot, write_context
 from hack.images.run import BuildError, say, step
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT_ARCHIVES = 3  # of each target
+KEPT_ARCHIVES = 4  # of each target
+LEFTOVERS = ("build-*/", "export-*", "base-*", "*.partial")
 
 
 def find_cache(env: Mapping[str, str]) -> Path:
@@ -38,14 +40,14 @@ def choose_builder(home: Path, env: Mapping[str, str]) -> Builder:
     raise BuildError(f"CONTAINER_TOOL={tool} is not known: leave it out for buildah, or say docker or podman")
 
 
-def build(builder: Builder, image: Image, archive: Path, secrets: Mapping[str, Path]) -> None:
+def build(builder: Builder, image: Image, context: Path, archive: Path, secrets: Mapping[str, Path]) -> None:
     """Have `image` in `archive`. One that is there already is what we want: its name says so."""
     if archive.exists():
         say(f"images: {image.ref} is up to date")
         os.utime(archive)
         return
     with step(f"building {image.ref}"):
-        builder.build(image, ROOT, secrets)
+        builder.build(image, context, secrets)
     partial = archive.with_suffix(".partial")
     with step(f"packing {image.ref}"):
         builder.pack(image, partial)
@@ -63,9 +65,15 @@ def prune(folder: Path, target: str) -> None:
 
 @contextmanager
 def lock(home: Path) -> Iterator[None]:
-    """One build at a time in one cache."""
+    """One build at a time in one cache; whoever has the lock sweeps up after a build that was killed."""
     with (home / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("images: another build is at work, waiting for it ...")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        for left in (found for pattern in LEFTOVERS for found in home.glob(pattern)):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
         yield
 
 
@@ -77,19 +85,20 @@ def main(arguments: Sequence[str], env: Mapping[str, str]) -> int:
     home = find_cache(env)
     home.mkdir(parents=True, exist_ok=True)
     try:
-        builder = choose_builder(home, env)
-        images = [image for image in plan_images(ROOT, builder.base) if image.target in options.targets]
-        archives = [home / image.archive for image in images]
+        builder, snapshot = choose_builder(home, env), read_snapshot(ROOT)
+        images = [image for image in plan_images(snapshot, builder.base) if image.target in options.targets]
+        archives = {image: home / image.archive for image in images}
         if options.command == "build":
-            with lock(home), tempfile.TemporaryDirectory(prefix="lent-", dir=home) as lent:
-                secrets = write_secrets(Path(lent), env)
-                for image, archive in zip(images, archives, strict=True):
-                    build(builder, image, archive, secrets)
+            with lock(home), tempfile.TemporaryDirectory(prefix="build-", dir=home) as folder:
+                context, secrets = Path(folder) / "context", write_secrets(Path(folder) / "lent", env)
+                write_context(snapshot, context)
+                for image, archive in archives.items():
+                    build(builder, image, context, archive, secrets)
     except BuildError as error:
         say(f"images: {error}")
         return 1
     refs = {image.target: image.ref for image in images}
-    print(json.dumps({"images": refs, "archives": [str(path) for path in archives]}))
+    print(json.dumps({"images": refs, "archives": [str(path) for path in archives.values()]}))
     return 0
 
 

@@ -25,8 +25,8 @@ class Builder(Protocol):
     def base(self) -> str:
         """The image that every target stands on."""
 
-    def build(self, image: Image, root: Path, secrets: Mapping[str, Path]) -> None:
-        """Have `image` built from the Dockerfile of the checkout at `root`."""
+    def build(self, image: Image, context: Path, secrets: Mapping[str, Path]) -> None:
+        """Have `image` built from `context`, a folder with the Dockerfile and what it copies."""
 
     def pack(self, image: Image, archive: Path) -> None:
         """Write `image` to an archive that a node can import."""
@@ -40,8 +40,8 @@ class Engine:
     log: Path
     base: str = PUBLIC_BASE
 
-    def build(self, image: Image, root: Path, secrets: Mapping[str, Path]) -> None:
-        run([self.tool, "build", *_build_flags(image, self.base, root, secrets), "."], self.log, cwd=root)
+    def build(self, image: Image, context: Path, secrets: Mapping[str, Path]) -> None:
+        run([self.tool, "build", *_build_flags(image, self.base, context, secrets), "."], self.log, cwd=context)
 
     def pack(self, image: Image, archive: Path) -> None:
         run([self.tool, "save", "--output", str(archive), image.ref], self.log)
@@ -55,15 +55,11 @@ class Buildah:
     log: Path
     base: str
 
-    def build(self, image: Image, root: Path, secrets: Mapping[str, Path]) -> None:
+    def build(self, image: Image, context: Path, secrets: Mapping[str, Path]) -> None:
         self._have_base()
-        lent = [word for name, path in secrets.items() for word in ("--secret", f"id={name},src={path}")]
-        command = ["bud", "--isolation", "chroot", "--network", "host", "--layers", "--target", image.target]
-        run(
-            [*self._buildah, *command, "--build-arg", f"BASE={self.base}", "--tag", image.ref, *lent, "."],
-            self.log,
-            root,
-        )
+        flags = ["--isolation", "chroot", "--network", "host", "--layers", "--identity-label=false"]
+        command = [*self._buildah, "bud", *flags, *_build_flags(image, self.base, context, secrets), "."]
+        run(command, self.log, cwd=context)
 
     def pack(self, image: Image, archive: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="export-", dir=self.home) as folder:
@@ -83,14 +79,15 @@ class Buildah:
             build_rootfs(rootfs, self.log)
         with step("the base image"):
             name = f"base-{self.base.rpartition(':')[2]}"
+            read_output([*self._buildah, "rm", name])  # what a build that was killed left behind
             run([*self._buildah, "from", "--name", name, "scratch"], self.log)
             run([*self._buildah, "add", "--quiet", name, str(rootfs), "/"], self.log)
             run([*self._buildah, "config", "--cmd", "bash", name], self.log)
             run([*self._buildah, "commit", "--rm", "--quiet", name, self.base], self.log)
 
 
-def _build_flags(image: Image, base: str, root: Path, secrets: Mapping[str, Path]) -> list[str]:
-    recipe = compute_fingerprint([(RECIPE, (root / RECIPE).read_bytes())])
+def _build_flags(image: Image, base: str, context: Path, secrets: Mapping[str, Path]) -> list[str]:
+    recipe = compute_fingerprint([(RECIPE, (context / RECIPE).read_bytes())])
     lent = [word for name, path in secrets.items() for word in ("--secret", f"id={name},src={path}")]
     arguments = ["--build-arg", f"BASE={base}", "--build-arg", f"RECIPE={recipe}"]
     return ["--target", image.target, "--tag", image.ref, *arguments, *lent]

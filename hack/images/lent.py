@@ -22,6 +22,7 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 def write_secrets(folder: Path, env: Mapping[str, str]) -> dict[str, Path]:
     """Write every secret this machine has something for; returns id to file. Only we can read them."""
+    folder.mkdir(mode=0o700)
     secrets = {name: content for name, content in _read_lendings(env) if content}
     for name, content in secrets.items():
         path = folder / name

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hack.images.archive import write_archive
 from hack.images.dockerfile import find_inputs
 from hack.images.lent import build_apt_config, build_pip_config, build_sources
-from hack.images.plan import TARGETS, compute_fingerprint, plan_images
+from hack.images.plan import TARGETS, compute_fingerprint, plan_images, read_snapshot, write_context
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "operator"
@@ -66,18 +67,32 @@ def test_an_image_carries_every_module_its_processes_import(target: str, entries
     assert absent == [], f"add them to the code stage of {target} in the Dockerfile"
 
 
-def test_only_what_goes_into_an_image_changes_its_name(tmp_path: Path) -> None:
-    (tmp_path / "Dockerfile").write_text("FROM x AS operator\nCOPY code /\nFROM x AS sandbox\nCOPY other /\n")
-    (tmp_path / ".dockerignore").write_text("")
-    for name in ("code", "other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text(name)
-    before = {image.target: image.fingerprint for image in plan_images(tmp_path, "base")}
-    (tmp_path / "code" / "file").write_text("changed")
-    after = {image.target: image.fingerprint for image in plan_images(tmp_path, "base")}
+def test_only_what_goes_into_an_image_changes_its_name() -> None:
+    dockerfile = "FROM x AS operator\nCOPY code /\nFROM x AS sandbox\nCOPY other /\n"
+    snapshot = {"Dockerfile": dockerfile.encode(), "code/file": b"a", "codes": b"b", "other/file": b"c"}
+    before = {image.target: image.fingerprint for image in plan_images(snapshot, "base")}
+    after = {image.target: image.fingerprint for image in plan_images({**snapshot, "code/file": b"x"}, "base")}
     assert before["operator"] != after["operator"]
     assert before["sandbox"] == after["sandbox"]
-    assert plan_images(tmp_path, "another")[1].fingerprint != after["sandbox"]
+    assert plan_images(snapshot, "another")[1].fingerprint != before["sandbox"]
+    assert plan_images({**snapshot, "codes": b"x"}, "base") == plan_images(snapshot, "base")
+
+
+def test_a_snapshot_holds_every_file_of_the_images_and_no_other(tmp_path: Path) -> None:
+    for name in ("Dockerfile", "code/a.py", "code/__pycache__/a.pyc", "secret.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("FROM x AS operator\nCOPY code /\n" if name == "Dockerfile" else name)
+    snapshot = read_snapshot(tmp_path)
+    assert set(snapshot) == {"Dockerfile", "code/a.py"}
+    for age, folder in enumerate(("one", "two")):
+        write_context(snapshot, tmp_path / folder)
+        os.utime(tmp_path / "code/a.py", (age, age))
+    listings = [
+        {(str(p.relative_to(tmp_path / folder)), p.stat().st_mtime, p.stat().st_mode) for p in found}
+        for folder in ("one", "two")
+        for found in [list((tmp_path / folder).rglob("*"))]
+    ]
+    assert listings[0] == listings[1]
 
 
 def test_names_and_contents_cannot_be_confused() -> None:
