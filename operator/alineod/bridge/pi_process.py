@@ -20,6 +20,8 @@ _LAST_WORDS = 1.0  # s for what is left in the pipe of a process that has gone; 
 _EXIT_LIMIT = 5.0  # s to exit after its input is closed
 _TERM_LIMIT = 3.0  # s to exit after SIGTERM
 
+_SIGNALS = frozenset({"agent_start", "agent_end", "turn_start", "turn_end", "tool_execution_update", "entry_appended"})
+
 _log = logging.getLogger("alineod.bridge")
 
 Record = dict[str, Any]
@@ -38,6 +40,7 @@ class PiProcess:
         self._waiting: dict[str, asyncio.Future[Record]] = {}
         self._asked = 0
         self._tasks: list[asyncio.Task[None]] = []
+        self._transports: list[asyncio.BaseTransport] = [writer]
 
     @classmethod
     async def start(
@@ -109,6 +112,8 @@ class PiProcess:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for transport in self._transports:
+            transport.close()  # a descendant may hold the other end for ever
 
     async def kill(self) -> None:
         """End it by signals: first the one it can answer."""
@@ -117,8 +122,10 @@ class PiProcess:
             self.child.kill_group()
 
     async def _listen(self, out: int, err: int) -> None:
-        reading = asyncio.create_task(self._read(await open_reader(out)))
-        draining = asyncio.create_task(drain(await open_reader(err), self._stderr))
+        (stdout, one), (stderr, two) = await open_reader(out), await open_reader(err)
+        self._transports += [one, two]
+        reading = asyncio.create_task(self._read(stdout))
+        draining = asyncio.create_task(drain(stderr, self._stderr))
         self._tasks = [reading, draining, asyncio.create_task(self._watch(reading, draining))]
 
     async def _watch(self, *streams: asyncio.Task[None]) -> None:
@@ -146,9 +153,19 @@ class PiProcess:
             waiting.set_result(record)
 
 
+class _Kind(msgspec.Struct):
+    type: str = ""
+
+
 def parse_record(line: bytes) -> Record | None:
-    """A line of Pi's output; None for what is no JSON object."""
+    """A line of Pi's output; None for what is no JSON object. Of records that are only signals, nothing but their type.
+
+    `agent_end` alone repeats every message of a run, tens of megabytes that would be built and thrown away.
+    """
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        kind = msgspec.json.decode(line, type=_Kind).type
+        if kind in _SIGNALS:
+            return {"type": kind}
         record = msgspec.json.decode(line)
         return record if isinstance(record, dict) else None
     with contextlib.suppress(ValueError, RecursionError):  # half a surrogate pair: the slower reader takes it

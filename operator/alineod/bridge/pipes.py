@@ -41,12 +41,12 @@ class Tail:
         return [line.rstrip() for line in text.split("\n") if line.strip()][-count:]
 
 
-async def open_reader(fd: int) -> asyncio.StreamReader:
-    """A reader of the pipe end `fd`, which it owns."""
+async def open_reader(fd: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport]:
+    """A reader of the pipe end `fd`, and the transport that owns it."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_CHUNK)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb", 0))
-    return reader
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb", 0))
+    return reader, transport
 
 
 async def open_writer(fd: int) -> asyncio.WriteTransport:

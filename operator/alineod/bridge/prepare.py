@@ -16,7 +16,7 @@ from alineod.wire.archives import RestoreReport
 from alineod.wire.turns import Session
 
 _POLL = 1.0  # s between looks at what someone else will put there
-_PROBE_PAUSE = 10.0  # s between probes of a harness that does not come up
+_PROBE_PAUSE = (5.0, 300.0)  # s after the first probe that failed, doubled each time, and at most
 _SKELETON = Path("/etc/skel")
 _log = logging.getLogger("alineod.bridge")
 
@@ -95,12 +95,14 @@ class Preparation:
 
     async def _probe(self, harness: Harness) -> None:
         self._step = Standing("HarnessStarting", f"{harness.name} is being tried")
+        pause, longest = _PROBE_PAUSE
         while True:
             try:
                 return await harness.probe(self.read_environment())
             except AlineoError as error:
                 self._step = Standing(error.reason, error.message)
-            await asyncio.sleep(_PROBE_PAUSE)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)
 
 
 def find_missing(settings: Settings) -> list[Credential]:

@@ -62,7 +62,8 @@ class SetupScript:
             os.close(theirs)
         tail = Tail()
         # Read for as long as anyone writes: a service the script started must not break on a closed pipe.
-        self._draining = asyncio.create_task(drain(await open_reader(ours), tail))
+        reader, _ = await open_reader(ours)
+        self._draining = asyncio.create_task(drain(reader, tail))
         try:
             code = await asyncio.shield(child.exited)
         except asyncio.CancelledError:

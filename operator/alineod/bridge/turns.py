@@ -26,7 +26,7 @@ from alineod.bridge.memory import (
 )
 from alineod.bridge.prepare import Preparation
 from alineod.bridge.watch import Stop, TurnWatch
-from alineod.errors import AlineoError, NotFound
+from alineod.errors import AlineoError, NotFound, Unavailable
 from alineod.wire.archives import CutRequest
 from alineod.wire.turns import (
     ErrorKind,
@@ -112,7 +112,7 @@ class Turns:
         """Begin a turn that `decide` said may start; it is on disk when this returns.
 
         Raises:
-            Unavailable: a credential went away.
+            Unavailable: a credential went away, or the journal cannot be written.
         """
         harness = self._harness
         if harness is None:
@@ -121,7 +121,10 @@ class Turns:
         self._rewind()
         expected, untouched = self._session(), is_untouched(self._memory)
         job = Job(request.turn, request.turn_id, request.prompt, env, expected, untouched)
-        record = self._journal.begin_turn(request.turn, request.turn_id, build_start(request), self._memory.anchor)
+        try:
+            record = self._journal.begin_turn(request.turn, request.turn_id, build_start(request), self._memory.anchor)
+        except OSError as error:
+            raise Unavailable("JournalUnwritable", f"the journal of this pod cannot be written: {error}") from error
         self._memory = remember(self._memory, record)
         watch = TurnWatch(request, self._journal, self._clock)
         self._running = _Running(request.turn, watch, asyncio.get_running_loop().create_future())

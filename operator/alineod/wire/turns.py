@@ -2,9 +2,12 @@
 
 Bridge API, HTTP on port 8790 of the pod, `Authorization: Bearer <bridge token>` on all but /healthz:
 
-    GET  /healthz                    200 when a turn may start, else 503 and a sentence
+    GET  /healthz                    200 when turns are taken here (one may be running), else 503 and a sentence
     GET  /v1/state                   BridgeState
-    POST /v1/turns                   TurnRequest -> TurnAccepted; the same turnId again answers the same, starts nothing
+    POST /v1/turns                   TurnRequest -> TurnAccepted; the same turn and turnId again answers how it stands
+                                     and starts nothing; a later turn under the same turnId is a further attempt.
+                                     409 another turn runs or the number was used, 423 its archive is being cut,
+                                     503 not ready or draining
     POST /v1/turns/{turnId}/abort    AbortRequest -> TurnAccepted
     GET  /v1/journal?after=N&follow= JournalRecord per line (NDJSON); follow=1 stays open, adds records without seq
                                      (text deltas), and sends an empty line every 10 s
@@ -114,7 +117,8 @@ class JournalRecord(Message, frozen=True):
     """One event of a turn. `seq` counts from 1 over the life of the pod without gaps; None for a text delta.
 
     `event` is `turn.started` or `turn.ended` (data: TurnResult, whatever its state), or the harness's own:
-    `message`, `tool.started`, `tool.ended`, `retry`, `compaction`, `permission`, `error`, and the unsequenced
+    `message`, `tool.started`, `tool.ended`, `retry`, `compaction`, `permission`, `error`; or the bridge's: `silence`
+    (nothing was heard for promptInactivity) and, after the end, `checkpoint.cut` and `checkpoint.failed`. No seq have
     `text.delta` (data: {"text"}) and `text.reset` (the text so far of the running message was given up by a retry).
     """
 

@@ -30,5 +30,6 @@ def test_records() -> None:
     assert parse_record(b'{"a":1}') == {"a": 1}
     assert parse_record(b'{"a":"\\ud800"}') == {"a": "\ud800"}
     assert parse_record(b'{"a":"\xff"}') == {"a": "\ufffd"}
+    assert parse_record(b'{"messages":[1,2],"type":"agent_end"}') == {"type": "agent_end"}
     assert parse_record(b"[1]") is None
     assert parse_record(b"no json") is None
