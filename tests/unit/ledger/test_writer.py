@@ -170,6 +170,7 @@ async def test_a_fenced_writer_ends_and_says_so_at_once(open_file: Open) -> None
     await asyncio.sleep(0)
     gate.fail(Fenced("ReplicaOvertaken", "Another process leads."))
     assert [type(outcome) for outcome in await settle(*tasks)] == [Fenced, Fenced]
+    await until(lambda: bool(ends))
     assert [end.reason for end in ends] == ["ReplicaOvertaken"]
     with pytest.raises(Fenced):
         await ledger.append([build_entry(3)])
