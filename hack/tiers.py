@@ -5,6 +5,7 @@ that cannot hold a cluster runs every other tier and says in its last line what 
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ WITH_TOOLS = ("verify", "test-contract", "test-component")
 CLUSTER = "test-e2e"
 TOOLS = ("pi", "helm", "kube", "devcluster")
 UNABLE = 3  # exit code of our tools on a machine that cannot do it, with the reason on stderr
+PREFIX = re.compile(r"^\w+: (this machine cannot hold a cluster: )?")  # who says it, and what we say ourselves
 PATIENCE = 30.0  # s between two lines that say what is waited for
 
 
@@ -104,7 +106,7 @@ def find_obstacle(env: Mapping[str, str]) -> str:
     for command in ([*TOOLCHAIN, "packages"], [str(Path(env["ALINEOD_CACHE"]) / "bin" / "devcluster"), "doctor"]):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode == UNABLE:
-            return " ".join((done.stderr.strip() or done.stdout.strip()).split())
+            return PREFIX.sub("", " ".join((done.stderr.strip() or done.stdout.strip()).split()))
     return ""
 
 
