@@ -131,6 +131,11 @@ class RunState:
     seq: int = 0  # its newest event
 
 
+def is_of_run(agent: AgentState, run: RunState) -> bool:
+    """Whether the agent was spawned in this run, and not in a former one of the same name."""
+    return agent.run == run.key and agent.spawned_at >= run.started_at
+
+
 @dataclass(frozen=True)
 class State:
     """All runs and agents by key. `seq` is the last event folded."""

@@ -15,8 +15,8 @@ from alineod.domain.actions import (
     Standing,
 )
 from alineod.domain.events import Entry, Outcome
-from alineod.domain.facts import Owner, SwarmFacts
-from alineod.domain.state import AgentState, RunState
+from alineod.domain.facts import MemberObject, Owner, SwarmFacts
+from alineod.domain.state import AgentState, RunState, is_of_run
 from alineod.domain.turn_ends import build_end
 
 Rule = Callable[[SwarmFacts], Decision | None]
@@ -91,22 +91,28 @@ def rule_start(facts: SwarmFacts) -> Decision | None:
 
 
 def rule_members(facts: SwarmFacts) -> Decision | None:
-    """An Agent for every entry; none for an entry that was removed; those of a former Swarm object are taken over."""
-    if facts.object is None:
+    """An Agent for every entry; none for an entry that was removed; a former object's go, or come with their run."""
+    if facts.object is None or facts.ledger is None:
         return None
+    brought_over = facts.ledger.resumed_at != facts.ledger.started_at
     wanted = [entry.name for entry in facts.object.spec.agents]
     made = [member for member in facts.members if member.owner is not Owner.NOBODY]
     have = {member.alias for member in made}
     missing = [alias for alias in wanted if alias not in have and not _ended(facts, alias)]
     makeable = [alias for alias in missing if _object_name(facts, alias) not in facts.taken]
     actions: tuple[Action, ...] = (
-        *(DeleteAgent(member.name, member.uid) for member in made if member.alias not in wanted),
-        *(AdoptAgent(m.name, m.uid) for m in made if m.owner is Owner.FORMER and m.alias in wanted),
+        *(DeleteAgent(m.name, m.uid) for m in made if m.alias not in wanted or _is_left(m, brought_over)),
+        *(AdoptAgent(m.name, m.uid) for m in made if m.owner is Owner.FORMER and m.alias in wanted and brought_over),
         *(CreateAgent(alias) for alias in makeable[:CREATED_AT_ONCE]),
     )
     if not actions:
         return None
     return Decision("members", Standing("CreatingAgents", f"{len(missing)} agents are being made"), actions)
+
+
+def _is_left(member: MemberObject, brought_over: bool) -> bool:
+    """A former object's child goes with it, even where the cluster has not got to it yet."""
+    return member.owner is Owner.FORMER and not brought_over
 
 
 def _object_name(facts: SwarmFacts, alias: str) -> str:
@@ -115,8 +121,8 @@ def _object_name(facts: SwarmFacts, alias: str) -> str:
 
 def _ended(facts: SwarmFacts, alias: str) -> bool:
     """Somebody deleted this run's agent: to make it again would run its prompts again, unasked."""
-    agent = _find(facts, alias)
-    return agent is not None and agent.closed
+    agent, run = _find(facts, alias), facts.ledger
+    return agent is not None and agent.closed and (run is None or is_of_run(agent, run))
 
 
 def _find(facts: SwarmFacts, alias: str) -> AgentState | None:

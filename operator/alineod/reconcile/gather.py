@@ -14,7 +14,7 @@ from alineod.domain.facts import (
     RunFacts,
     Trouble,
 )  # fmt: skip
-from alineod.domain.state import AgentState
+from alineod.domain.state import AgentState, is_of_run
 from alineod.errors import Denied, NotFound, Refused, Unavailable
 from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, read_label
 from alineod.podspec import names
@@ -186,12 +186,15 @@ def _find_alias_holder(world: World, key: str, obj: AgentObject | None, run: Run
 
 
 def find_agent(world: World, run: str, alias: str) -> AgentState | None:
-    """An agent of a run by its short name."""
-    agents = world.ledger.state.agents
-    usual = agents.get(f"{run}-{alias}")
-    if usual is not None and usual.run == run and usual.alias == alias:
+    """An agent of a run by its short name; agents of a former run of that name do not count."""
+    state = world.ledger.state
+    found = state.runs.get(run)
+    if found is None:
+        return None
+    usual = state.agents.get(f"{run}-{alias}")
+    if usual is not None and usual.alias == alias and is_of_run(usual, found):
         return usual
-    return next((agent for agent in agents.values() if agent.run == run and agent.alias == alias), None)
+    return next((a for a in state.agents.values() if a.alias == alias and is_of_run(a, found)), None)
 
 
 def _peer(world: World, agent: AgentState) -> Peer:

@@ -95,9 +95,23 @@ def test_an_agent_that_somebody_deleted_is_not_made_again() -> None:
     assert decide_swarm(facts).actions == ()
 
 
+@pytest.mark.behaviour("10.2")
+def test_an_agent_that_ended_in_a_former_run_is_made_for_the_new_one() -> None:
+    run = build_run_state(started_at=50.0, resumed_at=50.0)
+    facts = _facts(members=(), ledger=run, agents={"research/survey-lead": build_ledger(closed=True)})
+    assert decide_swarm(facts).actions == (CreateAgent("lead"),)
+
+
 @pytest.mark.behaviour("10.4")
-def test_children_of_a_former_object_are_taken_over_by_name() -> None:
-    assert decide_swarm(_facts(members=(_member(Owner.FORMER),))).actions == (AdoptAgent("survey-lead", "uid-lead"),)
+def test_children_of_a_former_object_are_taken_over_by_name_when_the_run_was_brought_over() -> None:
+    facts = _facts(members=(_member(Owner.FORMER),), ledger=build_run_state(resumed_at=50.0))
+    assert decide_swarm(facts).actions == (AdoptAgent("survey-lead", "uid-lead"),)
+
+
+@pytest.mark.behaviour("10.2")
+def test_children_that_a_former_run_left_behind_go_with_it() -> None:
+    facts = _facts(members=(_member(Owner.FORMER),))
+    assert decide_swarm(facts).actions == (DeleteAgent("survey-lead", "uid-lead"),)
 
 
 @pytest.mark.behaviour("10.11")
