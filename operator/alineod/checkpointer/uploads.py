@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 from enum import Enum, auto
+from pathlib import Path
 from typing import assert_never
 
 import msgspec
@@ -18,9 +19,13 @@ from alineod.checkpointer.remote import Operator, put_file
 from alineod.checkpoints.store import Progress, Store, Stored
 from alineod.errors import AlineoError, Conflict, Unavailable
 from alineod.wire.archives import GrantRequest
+from alineod.wire.turns import Grant
 
 _MARGIN = 60.0  # s a grant must still be good for
 _log = logging.getLogger("alineod.checkpointer")
+
+Put = Callable[[Grant, Path, int, str], None]
+"""Uploads a file of so many bytes and this MD5 by a grant; see `remote.put_file`."""
 
 
 class Step(Enum):
@@ -49,8 +54,9 @@ def decide_step(stored: Stored, now: float) -> Step:
 class Uploader:
     """The loop. `start` it once; `wake` it when there is something new; `drain` it at the end."""
 
-    def __init__(self, store: Store, operator: Operator, now: Callable[[], float]) -> None:
+    def __init__(self, store: Store, operator: Operator, now: Callable[[], float], put: Put = put_file) -> None:
         self._store = store
+        self._put = put
         self._operator = operator
         self._now = now
         self._news = threading.Event()
@@ -114,7 +120,7 @@ class Uploader:
         if step is Step.UPLOAD:
             # A conflict: an earlier try got through and its answer did not. The operator looks whether it is the same.
             with contextlib.suppress(Conflict):
-                put_file(grant, self._store.get_path(report.snapshot_ref), report.bytes, report.md5)
+                self._put(grant, self._store.get_path(report.snapshot_ref), report.bytes, report.md5)
             return _with_report(stored, progress=Progress.UPLOADED, key=grant.key, upload_error="")
         recorded = self._operator.report(report)
         if not recorded.done:

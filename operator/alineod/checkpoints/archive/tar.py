@@ -4,6 +4,7 @@ Pure. Reading is strict: a header that `build_header` cannot have written is Dam
 that one which is not UTF-8 is a name like any other.
 """
 
+import functools
 import re
 import struct
 from collections.abc import Mapping
@@ -17,7 +18,9 @@ END = bytes(2 * BLOCK)
 MAX_RECORDS = 1024 * 1024  # bytes of pax records one member may have
 
 _LAYOUT = struct.Struct("100s8s8s8s12s12s8s1s100s8s32s32s8s8s155s12x")
+_WRITTEN = struct.Struct("100s48s8s1s100s255s")
 _MAGIC = b"ustar\x0000"
+_REST = _MAGIC + bytes(64) + b"0000000\x00" * 2
 _PAX = b"x"
 _MAX_ID = 0o7777777
 _MAX_SIZE = 0o77777777777
@@ -83,8 +86,13 @@ def build_header(entry: Entry) -> bytes:
     if not records:
         return block
     body = b"".join(map(_build_record, records, records.values()))
-    pax = _build_block(b"PaxHeader", (0o644, 0, 0), len(body), 0, _PAX, b"")
-    return pax + body + bytes(compute_padding(len(body))) + block
+    return _build_pax_block(len(body)) + body + bytes(compute_padding(len(body))) + block
+
+
+@functools.lru_cache(maxsize=256)
+def _build_pax_block(size: int) -> bytes:
+    """Nearly every member has one, for its time, and most are of the same few sizes."""
+    return _build_block(b"PaxHeader", (0o644, 0, 0), size, 0, _PAX, b"")
 
 
 def _build_records(entry: Entry, name: bytes) -> dict[bytes, bytes]:
@@ -132,11 +140,9 @@ def _build_record(key: bytes, value: bytes) -> bytes:
 def _build_block(
     name: bytes, owner: tuple[int, int, int], size: int, seconds: int, kind: bytes, target: bytes
 ) -> bytes:
-    numbers = (*(b"%07o" % number for number in owner), b"%011o" % size, b"%011o" % seconds)
-    tail = (kind, target[:100], _MAGIC, b"", b"", b"0000000", b"0000000", b"")
-    block = bytearray(_LAYOUT.pack(name[:100], *numbers, b" " * 8, *tail))
-    block[148:156] = b"%06o\0 " % sum(block)
-    return bytes(block)
+    numbers = b"%07o\0%07o\0%07o\0%011o\0%011o\0" % (*owner, size, seconds)
+    block = _WRITTEN.pack(name[:100], numbers, b" " * 8, kind, target[:100], _REST)
+    return block[:148] + b"%06o\0 " % sum(block) + block[156:]
 
 
 def is_pax(block: bytes) -> bool:
