@@ -1,4 +1,4 @@
-"""Puts alineod and the parts beside it into a cluster, the way a person would: images, manifests, the chart with Helm."""
+"""Puts alineod and the parts beside it into a cluster as a person would: images, manifests, the chart with Helm."""
 
 import json
 import subprocess
@@ -92,7 +92,7 @@ def install_chart(
     more: Sequence[str] = (),
     wait: bool = True,
 ) -> None:
-    """Apply the CRDs as they are now, then `helm upgrade --install` with the values of the demo, `more` words for Helm after them; ends when it is ready."""
+    """Apply the CRDs, then `helm upgrade --install` with the demo's values and `more` words; ends when it is ready."""
     apply_namespace(target, namespace, ["pod-security.kubernetes.io/enforce=restricted"])
     apply_secret(target, namespace, "bucket", BUCKET_KEYS)
     target.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CHART / "crds"))
@@ -112,6 +112,6 @@ def explain_release(target: Target, release: str, namespace: str) -> str:
 
 
 def remove_everything(target: Target, *namespaces: str) -> None:
-    """Take away the release, the parts and these namespaces. The CRDs stay, as Helm leaves them: others may use them."""
+    """Take away the release, the parts and these namespaces. The CRDs stay, as Helm leaves them."""
     target.helm("uninstall", RELEASE, f"--namespace={SYSTEM}", "--ignore-not-found", "--wait")
     target.kubectl("delete", "namespace", "--ignore-not-found", *namespaces, PARTS, SYSTEM)

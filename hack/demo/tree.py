@@ -40,7 +40,7 @@ def _describe(status: Mapping[str, Any]) -> str:
 
 
 def _find_message(status: Mapping[str, Any]) -> str:
-    ready = next((c for c in status.get("conditions") or () if c["type"] == "Ready"), {})
+    ready: Mapping[str, Any] = next((c for c in status.get("conditions") or () if c["type"] == "Ready"), {})
     return str(ready.get("message", ""))
 
 

@@ -22,7 +22,8 @@ def build_survey() -> Json:
             {"name": "writer", "parent": "lead",
              "waitFor": {"agents": ["left", "right"], "mode": "Quorum", "k": 2, "deadline": "10m"},
              "prompt": play(
-                 bash("cat /inputs/left.txt /inputs/right.txt; cat /inputs.json"), text(REPORT), say="Write the report."),
+                 bash("cat /inputs/left.txt /inputs/right.txt; cat /inputs.json"), text(REPORT),
+                 say="Write the report."),
              },
         ],
     )  # fmt: skip

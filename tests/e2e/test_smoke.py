@@ -1,9 +1,9 @@
-"""What a swarm looks like once it has done its work: through the API server, the control API, the bucket, the ledger."""
+"""A swarm that has done its work, as the API server, the control API, the bucket and the ledger show it."""
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -32,10 +32,10 @@ CHAIN = ["agent.spawned", "agent.state_changed", "agent.provisioned", "agent.tur
 
 
 @pytest.fixture(scope="module")
-def survey(world: World, space: str) -> Iterator[dict[str, Json]]:
+def survey(world: World, space: str) -> dict[str, Json]:
     """The agents by short name, done and saved."""
     world.apply(space, build_survey())
-    yield {
+    return {
         alias: world.wait_agent(space, f"{NAME}-{alias}", in_phase("Done") & has_checkpoint(1) & has_condition("Ready"))
         for alias in ALIASES
     }
@@ -193,7 +193,7 @@ def test_nobody_starts_before_what_it_waits_for(rows: list[Json], space: str) ->
 def test_the_ledger_tells_an_agents_life_in_order(rows: list[Json], space: str, survey: dict[str, Json]) -> None:
     lead = f"{space}/{NAME}-lead"
     told = names_of(rows, lead)
-    assert [name for name in told if name in CHAIN] == CHAIN
+    assert [name for name in dict.fromkeys(told) if name in CHAIN] == CHAIN
     assert {"agent.checkpointed", "handle.settled"} <= set(told)
     assert the_one(rows, "run.started")["payload"]["uid"]
     turn = the_one(rows, "agent.turn_started", agent=lead)
@@ -206,7 +206,7 @@ def test_the_ledger_tells_an_agents_life_in_order(rows: list[Json], space: str, 
 def test_the_ledger_has_no_gap_and_an_unbroken_chain(world: World, rows: list[Json]) -> None:
     everything = world.read_ledger()
     assert [row["seq"] for row in everything] == list(range(1, len(everything) + 1))
-    assert all(after["prev"] == before["hash"] for before, after in zip(everything, everything[1:], strict=False))
+    assert all(after["prev"] == before["hash"] for before, after in pairwise(everything))
     leader = world.find_leader()
     command = ("exec", leader, "--container=operator", "--", "alineod", "ledger", "verify")
     assert "chain intact" in world.kubectl(world.release.namespace, *command)
@@ -274,8 +274,11 @@ def test_applying_twice_changes_nothing(world: World, space: str, survey: dict[s
 
 
 def _versions(world: World, space: str) -> dict[str, str]:
-    objects = [*world.read_all(Swarm, space), *world.read_all(Agent, space), *world.read_all(Pod, space)]
-    return {f"{one['kind']}/{one['metadata']['name']}": one["metadata"]["resourceVersion"] for one in objects}
+    return {
+        f"{kind.kind}/{one['metadata']['name']}": one["metadata"]["resourceVersion"]
+        for kind in (Swarm, Agent, Pod)
+        for one in world.read_all(kind, space)
+    }
 
 
 def test_kubectl_describe_tells_what_happened(world: World, space: str, survey: dict[str, Json]) -> None:

@@ -76,7 +76,7 @@ def has_come_back(rung: str, incarnation: int) -> Expectation:
 
 
 def compute_kstatus(obj: Json) -> str:
-    """The verdict of kstatus, by its published rules for custom resources: Current, InProgress, Failed or Terminating."""
+    """The verdict of kstatus by its published rules: Current, InProgress, Failed or Terminating."""
     if obj["metadata"].get("deletionTimestamp"):
         return "Terminating"
     if status_of(obj).get("observedGeneration", obj["metadata"]["generation"]) != obj["metadata"]["generation"]:
