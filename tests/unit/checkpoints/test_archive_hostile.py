@@ -1,7 +1,6 @@
 """Archives that our packer cannot have written are damaged as a whole, and nothing outside is ever touched."""
 
 # Names are bytes here, which pathlib does not know.
-# ruff: noqa: PTH208
 
 import io
 import os
@@ -10,12 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import zstandard
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from alineod.checkpoints.archive.format import MAX_DEPTH, Manifest
-from alineod.checkpoints.archive.place import clear_leftovers
 from alineod.checkpoints.archive.read import ArchiveReader
 from alineod.checkpoints.archive.sparse import Extent, build_map
 from alineod.checkpoints.archive.tar import BLOCK, END, Entry, Kind, build_header
@@ -37,15 +32,6 @@ from tests.support.archives import (
     symlink,
 )
 from tests.support.trees import read_tree
-
-
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    """A sandbox that holds something, with something outside that must stay as it is."""
-    for name, body in (("outside/secret", "secret"), ("home/old", "old"), ("workspace/old", "old")):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text(body)
-    return tmp_path
 
 
 def assert_refused(packed: Packed, base: Path, kind: type[AlineoError] = Damaged) -> AlineoError:
@@ -272,102 +258,6 @@ def test_a_source_that_breaks_is_not_damage(base: Path) -> None:
     reader = ArchiveReader(Breaking(good.body), good.sha256, good.size)
     with pytest.raises(Unavailable):
         list(reader.entries())
-
-
-def test_an_attempt_that_died_while_moving_in_leaves_no_mixture(base: Path) -> None:
-    (base / "home" / ".alineo-placing").mkdir()
-    (base / "home" / ".alineo-placing" / "rest").write_text("x")
-    (base / "home" / "lost+found").mkdir()
-    clear_leftovers({b"home": base / "home", b"workspace": base / "workspace"})
-    assert os.listdir(base / "home") == ["lost+found"]
-    assert os.listdir(base / "workspace") == []
-
-
-def test_an_attempt_that_died_while_unpacking_left_things_as_they_were(base: Path) -> None:
-    (base / "workspace" / ".alineo-staging" / "d").mkdir(parents=True)
-    clear_leftovers({b"home": base / "home", b"workspace": base / "workspace"})
-    assert os.listdir(base / "home") == os.listdir(base / "workspace") == ["old"]
-
-
-def test_what_gives_way_may_be_odd(base: Path) -> None:
-    """A tree far deeper than there are descriptors, links out, and directories nobody may write to."""
-    (base / "home" / "out").symlink_to("../outside", target_is_directory=True)
-    (base / "home" / "locked" / "below").mkdir(parents=True)
-    (base / "home" / "locked" / "below").chmod(0)
-    (base / "home" / "locked").chmod(0)
-    for number in range(1500):
-        (base / "home" / f"many{number}").touch()
-    here = os.open(base / "home", os.O_RDONLY)
-    for _ in range(1200):
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
-    restore(join(build_members([file("home/new")])), base)
-    assert os.listdir(base / "home") == ["new"]
-    assert (base / "outside" / "secret").read_text() == "secret"
-
-
-PARTS = st.sampled_from([b"home", b"workspace", b"a", b"b", b"..", b"", b"outside", b"secret"])
-PATHS = st.lists(PARTS, max_size=4).map(b"/".join)
-
-
-def build_member(kind: Kind, path: bytes, target: bytes, body: bytes) -> Member:
-    body = body if kind is Kind.FILE else b""
-    return Entry(path, kind, 0o644, 0, 0, 0, len(body), target), body
-
-
-MEMBERS = st.lists(st.builds(build_member, st.sampled_from(Kind), PATHS, PATHS, st.binary(max_size=20)), max_size=12)
-
-
-@pytest.mark.behaviour("4.27")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(home=MEMBERS, workspace=MEMBERS)
-def test_any_members(tmp_path_factory: pytest.TempPathFactory, home: list[Member], workspace: list[Member]) -> None:
-    """Whatever the members, either the archive is refused and all is as it was, or only the targets changed."""
-    base = tmp_path_factory.mktemp("any")
-    (base / "outside").mkdir()
-    (base / "outside" / "secret").write_text("secret")
-    before = read_tree(base / "outside")
-    try:
-        restore(join(build_members(home, workspace)), base)
-    except Damaged:
-        assert os.listdir(base / "home") == os.listdir(base / "workspace") == []
-    assert read_tree(base / "outside") == before
-    assert sorted(os.listdir(base)) == ["home", "outside", "workspace"]
-
-
-@pytest.mark.behaviour("4.22")
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=6))
-def test_any_damage_to_the_tar(tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]]) -> None:
-    """Bytes changed under a digest that is right: read as something else, or refused; never a crash."""
-    base = tmp_path_factory.mktemp("damage")
-    members = build_members(
-        [directory("home/d"), file("home/d/f", b"x" * 700), hard_link("home/h", "home/d/f"), symlink("home/l", "d"),
-         file("home/s", build_map([Extent(4096, 5)], 9000) + b"12345", size=9000), file("home/" + "n" * 150)]
-    )  # fmt: skip
-
-    def change(tar: bytes) -> bytes:
-        changed = bytearray(tar)
-        for position, value in changes:
-            changed[position % len(changed)] = value
-        return bytes(changed)
-
-    try:
-        restore(join(members, change=change), base)
-    except (Damaged, Refused):
-        assert os.listdir(base / "home") == []
-    assert sorted(os.listdir(base)) == ["home", "workspace"]
-
-
-@settings(max_examples=100, deadline=None)
-@given(body=st.binary(max_size=300), magic=st.booleans())
-def test_any_bytes(body: bytes, magic: bool) -> None:
-    packed = build_packed((zstandard.MAGIC_NUMBER.to_bytes(4, "little") if magic else b"") + body)
-    with pytest.raises(Damaged):
-        ArchiveReader(io.BytesIO(packed.body), packed.sha256, packed.size)
 
 
 def test_head_is_read_first(tmp_path: Path) -> None:
