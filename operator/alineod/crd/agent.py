@@ -14,6 +14,9 @@ from alineod.crd.types import MAX_OBJECT_NAME, Duration, Name
 MAX_WAITS = 256
 
 
+MAX_PROMPT = 131_072  # characters: with all they may need in JSON, what the ledger takes as one record
+
+
 class StartFrom(StrEnum):
     PARENT = "Parent"
     FRESH = "Fresh"
@@ -50,7 +53,8 @@ class Wait(Record):
     k: int | None = Field(default=None, ge=1, le=MAX_WAITS, description="How many must succeed, for mode Quorum.")
     on_dep_failure: OnDepFailure = Field(
         default=OnDepFailure.FAIL,
-        description="What happens when `mode` can no longer be met: the agent fails, or it starts all the same.",
+        description="What happens when `mode` can no longer be met: the agent fails, or it starts all the same. "
+        "Not written, mode Settled starts all the same and the others fail.",
     )
     deadline: Duration | None = Field(default=None, description="How long the wait may last at most. None: for ever.")
     on_deadline: OnDeadline = Field(
@@ -113,7 +117,7 @@ class AgentTemplate(Record):
 class AgentTask(AgentTemplate):
     """An agent's place in the tree and what it is to do. All but `paused` stay as they were made."""
 
-    prompt: str = Field(min_length=1, max_length=262_144, description="The first turn's prompt.")
+    prompt: str = Field(min_length=1, max_length=MAX_PROMPT, description="The first turn's prompt.")
     parent: Name | None = Field(default=None, description="Short name of the agent this one is a child of.")
     wait_for: WaitSpec | None = Field(
         default=None,

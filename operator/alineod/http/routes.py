@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from alineod.crd.agent import MAX_PROMPT
 from alineod.domain.state import AgentState
 from alineod.errors import AlineoError, Refused, Unavailable
 from alineod.http.access import Guard
@@ -69,6 +70,9 @@ class Api:
         body = decode(PromptRequest, await _read_body(request))
         if not body.prompt.strip():
             raise Refused("InvalidBody", "prompt is empty: say what the agent is to do")
+        if len(body.prompt) > MAX_PROMPT:
+            message = f"prompt has {len(body.prompt)} characters, {MAX_PROMPT} are the most: put the rest into a file"
+            raise Refused("RecordTooLarge", message)
         accepted = await queue_prompt(self._world, key, body.prompt, body.idempotency_key or uuid.uuid4().hex)
         return JSONResponse({"agent": key, "idempotencyKey": accepted.id, "turn": accepted.turn}, 202)
 

@@ -18,7 +18,7 @@ from alineod.domain.actions import (
 )  # fmt: skip
 from alineod.domain.facts import AgentFacts, AgentObject, Trouble
 from alineod.errors import Conflict, NotFound, Refused, Unavailable
-from alineod.kube.objects import AGENTS, PODS, SWARMS, Json
+from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource
 from alineod.podspec import names
 from alineod.podspec.pod import build_pod
 from alineod.reconcile.archives import delete_archives
@@ -87,15 +87,16 @@ async def create_pod(world: World, facts: AgentFacts, incarnation: int) -> bool:
     return True
 
 
-async def delete_object(world: World, resource: object, key: str, name: str, uid: str) -> bool:
+async def delete_object(world: World, kind: Resource, key: str, name: str, uid: str) -> bool:
     """Ask for the end of exactly this incarnation; another one under the name stays."""
-    kind = PODS if resource is PODS else AGENTS
     try:
         left = await world.gateway.delete(kind, key.split("/")[0], name, uid=uid)
     except (Conflict, NotFound):
         return False
     if left is not None:
         world.store.put(kind, left)
+    else:
+        world.store.discard_uid(Ref(kind, key.split("/")[0], name), uid)
     return False
 
 

@@ -90,6 +90,7 @@ async def test_an_ended_agent_is_not_live(client: httpx.AsyncClient, simulation:
         (PROMPT, ADA, {}, 400, "InvalidBody", "prompt"),
         (PROMPT, ADA, {"prompt": 7}, 400, "InvalidBody", "$.prompt"),
         (PROMPT.replace("left", "nobody"), ADA, {"prompt": "p"}, 404, "AgentNotFound", "kubectl get agents"),
+        (PROMPT, ADA, {"prompt": "p" * 131_073}, 413, "RecordTooLarge", "131072 are the most"),
         ("/v1/agents/a/b/prompt", ADA, {"prompt": "p" * (2 << 20)}, 413, "RecordTooLarge", "larger"),
     ],
 )
