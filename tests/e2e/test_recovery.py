@@ -1,7 +1,5 @@
 """Pods go; agents come back: with their conversation and files up to the last clean turn, and nothing hushed up."""
 
-from collections.abc import Iterator
-
 import pytest
 from pykube.objects import Pod
 
@@ -27,7 +25,7 @@ SURVIVES = "This much was said before"
 
 
 @pytest.fixture(scope="module")
-def team(world: World, space: str) -> Iterator[None]:
+def team(world: World, space: str) -> None:
     """A lead and a worker that are kept, and one that is not; all at the end of their first turn."""
     remember = bash("echo first > ~/note; echo first > /workspace/note")
     agents = [
@@ -39,7 +37,6 @@ def team(world: World, space: str) -> Iterator[None]:
     for name in (LEAD, WORKER):
         world.wait_agent(space, name, in_phase("Done") & has_checkpoint(1))
     world.wait_agent(space, BLANK, in_phase("Done"))
-    yield
 
 
 @pytest.fixture(scope="module")
