@@ -52,15 +52,15 @@ test: venv ## All tests, fast tiers first, end to end last
 
 .PHONY: test-unit
 test-unit: venv ## Tables and properties: no network, no other process
-	@$(PYTEST) tests/unit
+	@$(PYTEST) -n auto tests/unit
 
 .PHONY: test-contract
 test-contract: venv ## One suite per port, run for every implementation of it
-	@$(PYTEST) tests/contract
+	@$(PYTEST) -n auto tests/contract
 
 .PHONY: test-component
 test-component: venv pi ## One process with its real partner: Pi, SeaweedFS, Litestream, an API server
-	@$(PYTEST) tests/component
+	@$(PYTEST) -n auto tests/component
 
 .PHONY: test-e2e
 test-e2e: bootstrap ## Everything, on the cluster that CLUSTER names

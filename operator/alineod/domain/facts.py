@@ -114,6 +114,7 @@ class AgentFacts:
     peers: Mapping[str, Peer] = field(default_factory=dict)
     has_bucket: bool = True
     alias_holder: str = ""  # key of another agent of the run that has the short name
+    restores_left: int = 1  # how many more agents may be brought back at the same time
     refusal: Trouble | None = None  # what the API server said to our last write for this agent
 
 

@@ -10,6 +10,7 @@ from alineod.domain.turn_starts import build_turn_start
 
 PROBE_INTERVAL = 2.0  # s between questions to a bridge that is not ready
 STALLED_AFTER = 300.0  # s a pod may take to come up before somebody should look
+PLACE_INTERVAL = 1.0  # s between looks for a place among those that are brought back
 REFUSED_AGAIN = 30.0  # s until a pod that the API server refused is asked for again
 
 
@@ -45,6 +46,9 @@ def rule_pod_gone(facts: AgentFacts) -> Decision | None:
     if facts.refusal is not None:
         standing = Standing(facts.refusal.reason, facts.refusal.message)
         return Decision("refused", standing, (CreatePod(ledger.incarnation + 1),), again_after=REFUSED_AGAIN)
+    if ledger.pod is not None and facts.restores_left <= 0:
+        message = f"the pod {ledger.pod.name} is gone; others are being brought back first"
+        return Decision("wait_for_place", Standing("WaitingForPlace", message), again_after=PLACE_INTERVAL)
     clean = (DeletePod(pod.name, pod.uid),) if pod is not None and not pod.deleting else ()
     what = (
         "a sandbox is being made"

@@ -6,6 +6,7 @@ from alineod.crd.merge import merge_defaults
 from alineod.crd.objects import ADOPT, Agent, Swarm
 from alineod.crd.parse import parse_agent, parse_agent_spec, parse_swarm
 from alineod.crd.swarm import SupervisionSpec
+from alineod.domain.events import Rung
 from alineod.domain.facts import (
     AgentFacts,
     AgentObject,
@@ -89,6 +90,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         peers=_gather_peers(world, obj, run),
         has_bucket=world.bucket is not None,
         alias_holder=_find_alias_holder(world, key, obj, run),
+        restores_left=1 if pod is not None else world.restores_at_once - count_restoring(world),
         refusal=world.term.refusals.get(key),
     )
     return facts, agent
@@ -210,3 +212,17 @@ def find_pod(world: World, agent: AgentState) -> PodFacts | None:
     raw = world.store.get(Ref(PODS, agent.key.split("/")[0], agent.pod.name))
     pod = parse_pod(raw) if raw is not None else None
     return pod if pod is not None and pod.uid == agent.pod.uid else None
+
+
+def count_restoring(world: World) -> int:
+    """How many agents are being brought back now. One whose pod waits for something outside has given up its place."""
+    return sum(1 for agent in world.ledger.state.agents.values() if _is_restoring(world, agent))
+
+
+def _is_restoring(world: World, agent: AgentState) -> bool:
+    if agent.closed or agent.pod is None or agent.pod.rung is not Rung.RESTORE:
+        return False
+    if agent.restored is not None and agent.restored.incarnation == agent.incarnation:
+        return False
+    pod = find_pod(world, agent)
+    return pod is not None and pod.trouble is None and not pod.over

@@ -63,6 +63,7 @@ class World:
     wake: Callable[[Ref], None]
     drive: Callable[[str, int], None]
     remote_min_age: float = 600.0
+    restores_at_once: int = 8
     term: Term = field(default_factory=Term)
 
     def now(self) -> float:

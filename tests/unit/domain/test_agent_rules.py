@@ -145,6 +145,7 @@ CASES: list[tuple[str, AgentFacts, str, str | None, list[str]]] = [
         [],
     ),
     ("pod gone", build_facts(pod=None), "pod_gone", "Restoring", ["CreatePod"]),
+    ("pod gone, no place", build_facts(pod=None, restores_left=0), "wait_for_place", "WaitingForPlace", []),
     (
         "pod gone in a turn",
         build_facts(ledger=running(), pod=None),

@@ -216,6 +216,10 @@ class Simulation:
                 return
         raise AssertionError(f"it never came to rest: {sorted(map(str, self.queue))}")
 
+    async def step(self) -> None:
+        """One round of kubelets, passes and sandboxes."""
+        await self._round()
+
     async def _round(self) -> None:
         await self._run_kubelets()
         keys, self.queue = sorted(self.queue, key=str), set()
