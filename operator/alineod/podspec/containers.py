@@ -12,7 +12,7 @@ from alineod.wire.archives import CHECKPOINTER_PORT
 from alineod.wire.turns import BRIDGE_PORT
 
 # Packing and unpacking as root keeps owners and modes of files it does not own; nothing else is allowed to it.
-ROOT_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER"]
+ROOT_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"]
 OWN_RESOURCES: Mapping[str, Mapping[str, str]] = {"requests": {"cpu": "10m", "memory": "48Mi"}}
 
 
