@@ -196,20 +196,34 @@ class Bridge:
         self.process = None
         return code
 
-    def pi_pids(self) -> list[int]:
-        """The processes that run this sandbox's Pi."""
-        marker = str(self.home / ".alineo/sessions").encode()
-        pids = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
+    def pids(self) -> list[int]:
+        """Whoever was started below this bridge; they all have its home in their environment."""
+        home = f"HOME={self.home}".encode()
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if marker in path.read_bytes():
-                    pids.append(int(path.parent.name))
-        return pids
+                if home in (path / "environ").read_bytes().split(b"\0"):
+                    found.append(int(path.name))
+        return found
+
+    def pi_pids(self) -> list[int]:
+        """The processes that run this sandbox's Pi; it gives itself another command line, so the program tells."""
+        node = find_node().resolve()
+        found = []
+        for pid in self.pids():
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/exe").resolve() == node:
+                    found.append(pid)
+        return found
 
     def close(self) -> None:
+        """End it and all that its agent left running."""
         self.client.close()
         if self.process is not None:
             self.stop(signal.SIGKILL)
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     # -- the operator's side
 

@@ -1,7 +1,5 @@
 """The gate between a clean turn and the next: shut while the archive is cut, and never for longer."""
 
-import os
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,7 +54,6 @@ def test_while_the_archive_is_cut_no_turn_starts_and_nobody_writes(
     assert cutter.seen[0]["grant"]["url"] == "http://bucket/x"
     until("the gate to open", lambda: not bridge.state().get("gateShut"))
     assert bridge.turn(2, "go on")["state"] == "clean"
-    os.kill(int((bridge.workspace / "writer.pid").read_text()), signal.SIGKILL)
 
 
 @pytest.mark.behaviour("4.6")

@@ -122,7 +122,7 @@ def test_a_cursor_that_was_never_given_out_is_refused(bridge: Bridge, after: str
 def test_a_shutdown_takes_no_turn_interrupts_the_running_one_and_lets_readers_finish(
     make_bridge: Callable[..., Bridge],
 ) -> None:
-    bridge = make_bridge(ALINEO_DRAIN_GRACE="1").start()
+    bridge = make_bridge(ALINEO_DRAIN_GRACE="5").start()
     bridge.turn(1, "remember me")
     bridge.post_turn(2, script({"text": "one two three four", "chunk": 4, "delay": 5}))
     bridge.wait_for("text.delta", turn=2)
@@ -130,7 +130,7 @@ def test_a_shutdown_takes_no_turn_interrupts_the_running_one_and_lets_readers_fi
     assert next(follower)["seq"] == 1
     assert bridge.process is not None
     bridge.process.send_signal(signal.SIGTERM)
-    until("it to be draining", lambda: bridge.state()["draining"])
+    until("it to be draining", lambda: bridge.state().get("draining"))
     answer = bridge.post_turn(3, "too late")
     assert (answer.status_code, answer.json()["reason"]) == (503, "Draining")
     assert bridge.client.get("/healthz").status_code == 503

@@ -144,6 +144,44 @@ def test_an_abort_ends_the_running_tool(bridge: Bridge) -> None:
     assert bridge.pi_pids() == []
 
 
+def test_an_abort_ends_a_harness_that_no_longer_listens(bridge: Bridge) -> None:
+    bridge.turn(1, "remember me")
+    bridge.post_turn(2, "half" + script({"text": "one two three four", "chunk": 4, "delay": 1}))
+    bridge.wait_for("text.delta", turn=2)
+    (pid,) = bridge.pi_pids()
+    os.kill(pid, signal.SIGSTOP)
+    answer = bridge.client.post("/v1/turns/id-2/abort", json={"reason": "it hangs"})
+    assert answer.json()["state"] == "aborted"
+    assert bridge.result(2)["error"]["message"] == "it hangs"
+    assert bridge.pi_pids() == []
+    assert bridge.turn(3, "and now")["text"] == "SEEN 2: remember me | and now"  # no half turn stays
+
+
+def test_turns_leave_nothing_open_behind_them(make_bridge: Callable[..., Bridge]) -> None:
+    bridge = make_bridge()
+    extensions = bridge.home / ".pi/agent/extensions"
+    extensions.mkdir(parents=True)
+    (extensions / "hold.ts").write_text("""
+        import { spawn } from "node:child_process";
+        import { appendFileSync } from "node:fs";
+        export default (pi) => pi.on("tool_call", () => {
+          const held = spawn("sleep", ["1000"], { stdio: "inherit", detached: true });
+          held.unref();
+          appendFileSync("held", held.pid + " ");
+        });""")
+    bridge.start()
+    assert bridge.process is not None
+    descriptors = Path(f"/proc/{bridge.process.pid}/fd")
+    bridge.turn(1, "warm up" + script({"tool": "bash", "args": {"command": "true"}}, {"text": "ok"}))
+    before = len(list(descriptors.iterdir()))
+    for turn in range(
+        2, 5
+    ):  # someone holds the ends of Pi's own pipes, and neither delays a turn nor costs a descriptor
+        assert bridge.turn(turn, script({"tool": "bash", "args": {"command": "true"}}, {"text": "ok"}))["text"] == "ok"
+    until("the descriptors to be closed", lambda: len(list(descriptors.iterdir())) <= before)
+    assert len((bridge.workspace / "held").read_text().split()) == 4
+
+
 @pytest.mark.behaviour("11.15")
 def test_what_an_agent_leaves_running_does_not_delay_the_end_of_its_turn(bridge: Bridge) -> None:
     command = "(trap '' HUP TERM; echo $BASHPID > left.pid; exec sleep 1000) > /dev/null 2>&1 & echo back"
@@ -152,7 +190,6 @@ def test_what_an_agent_leaves_running_does_not_delay_the_end_of_its_turn(bridge:
     pid = int(until("the pid", (bridge.workspace / "left.pid").read_text))
     assert "sleep" in Path(f"/proc/{pid}/cmdline").read_text()  # it is the agent's, and lives
     assert bridge.pi_pids() == []
-    os.kill(pid, signal.SIGKILL)
 
 
 def test_a_turn_is_known_by_its_number_and_id(bridge: Bridge) -> None:
