@@ -114,7 +114,7 @@ class Term:
             self._queue.add(key, urgent=is_urgent(change))
 
     def _hear(self, rows: Sequence[Row]) -> None:
-        wake_all(rows, self._world.ledger.state, self._queue.add)
+        wake_all(rows, self._world.ledger.state, self._world.store, self._queue.add)
         self._announcer.listen(rows)
         count_rows(rows, self._parts.metrics)
 

@@ -3,7 +3,7 @@
 from alineod.domain import events as ev
 from alineod.domain.actions import Append, CreatePod, Decision, DeletePod, Drive, Probe, Standing
 from alineod.domain.events import Entry, LedgerState, Rung
-from alineod.domain.facts import AgentFacts, PodFacts
+from alineod.domain.facts import AgentFacts, PodFacts, Trouble
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_interruption, entry
 from alineod.domain.turn_starts import build_turn_start
@@ -11,6 +11,7 @@ from alineod.domain.turn_starts import build_turn_start
 PROBE_INTERVAL = 2.0  # s between questions to a bridge that is not ready
 STALLED_AFTER = 300.0  # s a pod may take to come up before somebody should look
 PLACE_INTERVAL = 1.0  # s between looks for a place among those that are brought back
+POD_TAKEN = "PodNameTaken"
 REFUSED_AGAIN = 30.0  # s until a pod that the API server refused is asked for again
 
 
@@ -20,12 +21,17 @@ def rule_pod_made(facts: AgentFacts) -> Decision | None:
     if ledger is None or pod is None or obj is None:
         return None
     if pod.owner_uid != obj.uid:
-        message = f"the name {pod.name} is taken by a pod of somebody else: delete it, or rename the agent"
-        return Decision("pod_taken", Standing("PodNameTaken", message, stalled=True))
+        taken = build_taken(pod.name)
+        return Decision("pod_taken", Standing(taken.reason, taken.message, stalled=True), again_after=REFUSED_AGAIN)
     rung = Rung.RESTORE if ledger.pod is not None or ledger.turn is not None else None
     made = ev.AgentProvisioned(pod=pod.name, uid=pod.uid, incarnation=pod.incarnation, rung=rung)
     entries = (*_cut_turn(facts, ledger), entry(ledger, f"provisioned/{pod.incarnation}", made))
     return Decision("pod_made", Standing("Provisioning", f"the pod {pod.name} was made"), (Append(entries),))
+
+
+def build_taken(pod: str) -> Trouble:
+    """What is wrong where a pod of somebody else has the name of ours."""
+    return Trouble(POD_TAKEN, f"the name {pod} is taken by a pod of somebody else: delete it, or rename the agent")
 
 
 def _cut_turn(facts: AgentFacts, ledger: AgentState) -> tuple[Entry, ...]:
@@ -44,7 +50,7 @@ def rule_pod_gone(facts: AgentFacts) -> Decision | None:
     if cut := _cut_turn(facts, ledger):
         return Decision("turn_cut", Standing("Restoring", "its sandbox went in the middle of a turn"), (Append(cut),))
     if facts.refusal is not None:
-        standing = Standing(facts.refusal.reason, facts.refusal.message)
+        standing = Standing(facts.refusal.reason, facts.refusal.message, stalled=facts.refusal.reason == POD_TAKEN)
         return Decision("refused", standing, (CreatePod(ledger.incarnation + 1),), again_after=REFUSED_AGAIN)
     if ledger.pod is not None and facts.restores_left <= 0:
         message = f"the pod {ledger.pod.name} is gone; others are being brought back first"

@@ -17,8 +17,9 @@ from alineod.domain.actions import (
     Probe,
 )  # fmt: skip
 from alineod.domain.facts import AgentFacts, AgentObject, Trouble
+from alineod.domain.sandbox_rules import build_taken
 from alineod.errors import Conflict, NotFound, Refused, Unavailable
-from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource
+from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource, read_owner_uids
 from alineod.podspec import names
 from alineod.podspec.pod import build_pod
 from alineod.reconcile.archives import delete_archives
@@ -77,14 +78,21 @@ async def create_pod(world: World, facts: AgentFacts, incarnation: int) -> bool:
         pod = await world.gateway.create(PODS, build_pod(facts.key, agent, incarnation, world.pods))
     except Conflict:
         pod = await world.gateway.get(PODS, namespace, names.build_pod_name(name, incarnation))
+        if agent.uid not in read_owner_uids(pod):
+            return _keep_refusal(world, facts.key, build_taken(pod["metadata"]["name"]))
     except Refused as error:
-        before = world.term.refusals.get(facts.key)
-        world.term.refusals[facts.key] = Trouble(error.reason, error.message)
-        return before is None
+        return _keep_refusal(world, facts.key, Trouble(error.reason, error.message))
     world.term.refusals.pop(facts.key, None)
     world.term.started.add(pod["metadata"]["uid"])
     world.store.put(PODS, pod)
     return True
+
+
+def _keep_refusal(world: World, key: str, refusal: Trouble) -> bool:
+    """Returns whether it is news."""
+    before = world.term.refusals.get(key)
+    world.term.refusals[key] = refusal
+    return before is None
 
 
 async def delete_object(world: World, kind: Resource, key: str, name: str, uid: str) -> bool:

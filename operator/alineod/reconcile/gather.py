@@ -20,6 +20,7 @@ from alineod.errors import Denied, NotFound, Refused, Unavailable
 from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, read_label
 from alineod.podspec import names
 from alineod.podspec.observe import parse_pod
+from alineod.reconcile.circles import find_circle
 from alineod.reconcile.world import World
 
 
@@ -69,6 +70,9 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
     obj = None
     if agent is not None:
         obj, invalid = _gather_object(agent, swarm)
+        circle = find_circle(world.store, agent) if ledger is None or ledger.wait_resolved is None else None
+        if circle is not None and invalid is None:
+            invalid = Trouble(str(circle.flaw), circle.message)
     pods = await _gather_pods(world, key, ledger)
     pod = _pick(pods, ledger.incarnation if ledger and ledger.pod else None)
     heard = world.term.heard.get(pod.uid) if pod else None

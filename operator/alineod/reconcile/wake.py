@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from alineod.domain import events as ev
 from alineod.domain.events import LedgerState, Row
 from alineod.domain.state import State
-from alineod.kube.objects import AGENTS, SWARMS, Ref
+from alineod.kube.objects import AGENTS, SWARMS, Ref, read_ref
+from alineod.kube.store import Store
 
 # Events after which the swarm and those of its agents that wait have to look again.
 FAR_REACHING = (ev.AgentSpawned, ev.AgentProvisioned, ev.AgentStateChanged, ev.HandleSettled, ev.AgentEnded)
@@ -36,7 +37,13 @@ def _ref(key: str) -> Ref:
     return Ref(AGENTS, namespace, name)
 
 
-def wake_all(rows: Sequence[Row], state: State, wake: Callable[[Ref], None]) -> None:
+def wake_all(rows: Sequence[Row], state: State, store: Store, wake: Callable[[Ref], None]) -> None:
     """Wake everyone these events concern."""
-    for ref in compute_wakes(rows, state):
+    for ref in compute_wakes(rows, state) | find_early(rows, store):
         wake(ref)
+
+
+def find_early(rows: Sequence[Row], store: Store) -> set[Ref]:
+    """Agents that were applied before their swarm: the ledger does not know them, and they wait for its start."""
+    starts = [row.run.split("/") for row in rows if isinstance(row.body, ev.RunStarted)]
+    return {read_ref(AGENTS, agent) for start in starts for agent in store.find_by_swarm(AGENTS, *start)}

@@ -168,7 +168,7 @@ class Simulation:
             release=Release("default", "cluster-1", self.ledger.epoch, "default"), wake=self.wake,
             drive=lambda key, turn: self.drivers.ensure(self.world, key, turn),
         )  # fmt: skip
-        self.ledger.subscribe(lambda rows: wake_all(rows, self.ledger.state, self.wake))
+        self.ledger.subscribe(lambda rows: wake_all(rows, self.ledger.state, self.store, self.wake))
         for resource in (SWARMS, AGENTS, PODS):
             for obj in self.gateway.objects.find(resource):
                 self.store.put(resource, obj)
