@@ -5,15 +5,40 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from alineod.crd.objects import Swarm
 from alineod.domain.announce import compute_announcement
 from alineod.domain.events import Row
 from alineod.errors import AlineoError
 from alineod.kube.gateway import EventRecord, EventType
-from alineod.kube.objects import AGENTS, Ref
+from alineod.kube.objects import AGENTS, SWARMS, Ref
 from alineod.reconcile.world import World
 
 WAITING = 1000  # notices; more are dropped
 log = logging.getLogger(__name__)
+
+
+async def tell_left_alone(world: World, swarm: Swarm) -> None:
+    """Say, once in a term, that a swarm of another release is none of ours."""
+    raw = world.store.get(Ref(SWARMS, swarm.metadata.namespace, swarm.metadata.name))
+    if raw is None or swarm.metadata.uid in world.term.left_alone:
+        return
+    world.term.left_alone.add(swarm.metadata.uid)
+    note = f"belongs to the release {swarm.status.instance}: the release {world.release.instance} leaves it alone"
+    log.info("%s %s", swarm.key, note)
+    record = EventRecord(
+        resource=SWARMS,
+        regarding=raw,
+        type=EventType.NORMAL,
+        reason="LeftAlone",
+        action="LeaveAlone",
+        note=note,
+        occurrence=world.release.instance,
+        time=world.clock.now(),
+    )
+    try:
+        await world.gateway.create_event(record)
+    except AlineoError as error:
+        log.debug("an Event could not be written: %s", error)
 
 
 class Announcer:

@@ -10,6 +10,7 @@ from alineod.domain.swarm_rules import decide_swarm
 from alineod.errors import NotFound
 from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource
 from alineod.reconcile.act import apply_agent_action, apply_swarm_action
+from alineod.reconcile.announce import tell_left_alone
 from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.gather_swarm import gather_swarm
 from alineod.reconcile.world import World
@@ -56,6 +57,8 @@ async def run_swarm_pass(world: World, key: str) -> float | None:
         changed = [await apply_swarm_action(world, key, swarm, action) for action in decision.actions]
         if not any(changed):
             break
+    if swarm is not None and decision.rule == "other_instance":
+        await tell_left_alone(world, swarm)
     if swarm is not None and decision.standing is not None:
         status = compute_swarm_status(facts, decision.standing, swarm.status)
         if status != swarm.status:

@@ -32,6 +32,7 @@ class Term:
     reattached: set[str] = field(default_factory=set)  # agent keys
     started: set[str] = field(default_factory=set)  # UIDs of pods made in this term
     refusals: dict[str, Trouble] = field(default_factory=dict)  # by agent key
+    left_alone: set[str] = field(default_factory=set)  # UIDs of swarms of other releases, once that was said
     live_text: dict[str, str] = field(default_factory=dict)  # of the running turn, by agent key
 
 

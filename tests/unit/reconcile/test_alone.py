@@ -5,7 +5,7 @@ import pytest
 from alineod.domain import events as ev
 from alineod.domain.events import Row
 from alineod.domain.state import State
-from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref
+from alineod.kube.objects import AGENTS, EVENTS, PODS, SWARMS, Json, Ref
 from alineod.kube.store import Store
 from alineod.reconcile.wake import wake_all
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
@@ -58,10 +58,7 @@ async def test_agents_that_wait_in_a_circle_say_so_with_its_path() -> None:
 @pytest.mark.behaviour("10.11")
 async def test_a_pod_of_somebody_else_is_left_alone_and_named() -> None:
     simulation = Simulation()
-    stranger = {
-        "metadata": {"name": "a-1", "namespace": NAMESPACE, "labels": {"alineo.dev/agent": "other"}},
-        "spec": {},
-    }
+    metadata = {"name": "a-1", "namespace": NAMESPACE, "labels": {"alineo.dev/agent": "other"}}
     simulation.gateway.write(PODS, {"metadata": metadata, "spec": {}})
     simulation.gateway.write(AGENTS, _agent("a"))
     simulation.gateway.write(SWARMS, _swarm())
@@ -70,3 +67,18 @@ async def test_a_pod_of_somebody_else_is_left_alone_and_named() -> None:
     assert reason == "PodNameTaken"
     assert "a-1" in message
     assert simulation.read(PODS, "a-1")["metadata"]["labels"] == {"alineo.dev/agent": "other"}
+
+
+@pytest.mark.behaviour("10.6")
+async def test_a_swarm_of_another_release_is_left_alone_and_the_release_says_so_once() -> None:
+    simulation = Simulation()
+    simulation.gateway.write(SWARMS, _swarm())
+    simulation.gateway.write_status(Ref(SWARMS, NAMESPACE, "survey"), {"instance": "second"})
+    await simulation.settle()
+    simulation.wake_all()
+    await simulation.settle()
+    (told,) = simulation.gateway.read_all(EVENTS)
+    assert told["reason"] == "LeftAlone"
+    assert "belongs to the release second" in told["note"]
+    assert simulation.read(SWARMS, "survey")["status"] == {"instance": "second"}
+    assert not simulation.ledger.state.runs
