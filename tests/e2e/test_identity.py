@@ -3,6 +3,7 @@
 What has to happen while no operator looks is done once, for all the tests, by the fixture `absence`.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -228,8 +229,10 @@ def test_removing_the_crds_leaves_the_bucket_and_the_tree_comes_back_with_the_ob
     names = ("swarms.alineo.dev", "agents.alineo.dev")
     world.kubectl(space, "delete", "crd", *names, "--wait=true", "--timeout=60s")
     world.until("the sandbox should go with its Agent", lambda: not world.read_all(Pod, space), space)
-    assert bucket.list(below) == kept
     install_chart(world.target, images)
+    world.until("an operator should lead", world.find_leader)
+    time.sleep(3)  # it looks at a cluster that has the CRDs and not yet the objects
+    assert bucket.list(below) == kept
     world.apply(space, _swarm("outlives", ADOPT, deletionPolicy="Delete"))
     world.wait_agent(space, "outlives-one", has_come_back("Restore", 2) & in_phase("Done"), limit=120)
     key = f"{space}/outlives-one"

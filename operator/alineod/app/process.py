@@ -30,6 +30,7 @@ from alineod.settings import Settings, parse_settings
 
 LEASE = "alineod"
 ROLE = "alineo.dev/role"
+ROLE_PAUSES = (1.0, 2.0, 5.0, 10.0, 0.0)  # s after each try to write it
 HEALTH_PORT = 8081
 METRICS_PORT = 8082
 log = logging.getLogger(__name__)
@@ -99,7 +100,10 @@ async def _serve(parts: Parts, acquired: asyncio.Future[int], stopped: asyncio.E
 async def _write_role(parts: Parts, role: str | None) -> None:
     """Say by a label whether the Service should lead to this pod."""
     async with open_api(parts.access, parts.clock) as gateway:
-        try:
-            await gateway.patch_labels(PODS, parts.settings.namespace, parts.settings.pod_name, {ROLE: role})
-        except AlineoError as error:
-            log.warning("the label %s of this pod could not be written: %s", ROLE, error)
+        for pause in ROLE_PAUSES:
+            try:
+                await gateway.patch_labels(PODS, parts.settings.namespace, parts.settings.pod_name, {ROLE: role})
+                return
+            except AlineoError as error:
+                log.warning("the label %s of this pod could not be written: %s", ROLE, error)
+            await asyncio.sleep(pause)

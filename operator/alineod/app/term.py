@@ -94,9 +94,9 @@ class Term:
         feed = self._start_feed()
         try:
             self._parts.health.set_waiting("the first look at the cluster")
-            if await wait_first(asyncio.create_task(swept.wait()), stopped):
-                await self._serve(on_serving)
-                await watch_jobs(jobs, stopped)
+            serving = asyncio.create_task(self._serve_when(swept, on_serving), name="serving")
+            jobs.append(serving)
+            await watch_jobs(jobs, stopped)
         finally:
             await self._queue.drain(DRAIN)
             await self._drivers.close()
@@ -158,11 +158,14 @@ class Term:
         feed.start()
         return feed
 
-    async def _serve(self, on_serving: OnServing) -> None:
+    async def _serve_when(self, swept: asyncio.Event, on_serving: OnServing) -> None:
+        """Serve once everything was seen; like every job it does not end by itself."""
+        await swept.wait()
         self._parts.switch.app = build_app(self._world, Guard(self._world.gateway, self._parts.clock))
         self._parts.health.set_ready()
         await on_serving()
         log.info("leading in epoch %d: the API serves", self._world.release.epoch)
+        await asyncio.Event().wait()
 
 
 def build_pod_context(settings: Settings, epoch: int) -> PodContext:

@@ -140,8 +140,13 @@ def fill_home(home: Path) -> None:
     """Give an empty home what a new user's home has."""
     import shutil  # half a megabyte that most starts never need
 
-    if home.is_dir() and _SKELETON.is_dir() and not [path for path in home.iterdir() if path.name != "lost+found"]:
-        shutil.copytree(_SKELETON, home, symlinks=True, dirs_exist_ok=True)
+    if not home.is_dir() or not _SKELETON.is_dir() or [path for path in home.iterdir() if path.name != "lost+found"]:
+        return
+    for path in _SKELETON.iterdir():  # one by one: home itself may be somebody else's, whose mode and times stay
+        if path.is_dir() and not path.is_symlink():
+            shutil.copytree(path, home / path.name, symlinks=True)
+        else:
+            shutil.copy2(path, home / path.name, follow_symlinks=False)
 
 
 def _read_value(path: Path) -> str:

@@ -85,15 +85,17 @@ def _fill(
     environment: Environment, operator: Operator, sources: Sources, patience: Patience
 ) -> tuple[StartOrder, RestoreReport]:
     """Ask and try until the sandbox is filled. Each round asks anew: grants end, and a parent may have moved."""
+    waiting_for = ""
     while True:
         try:
-            order = operator.start(StartRequest(incarnation=environment.incarnation))
+            order = operator.start(StartRequest(incarnation=environment.incarnation, waiting_for=waiting_for))
         except AlineoError as error:
             patience.wait(error.message)
             continue
         try:
             return order, sources.fill(order)
         except Unavailable as error:
+            waiting_for = error.message[:_MAX_ERROR]
             patience.wait(error.message)
 
 

@@ -123,7 +123,9 @@ class AgentTask(AgentTemplate):
         default=None,
         description="What the agent waits for before its first turn: a list of short names, or an object.",
     )
-    paused: bool = Field(default=False, description="Whether the agent is to stand still.")
+    paused: bool = Field(
+        default=False, description="Whether the agent is to stand still. Kept, and not acted upon yet."
+    )
 
 
 class AgentEntry(AgentTask):

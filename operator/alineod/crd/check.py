@@ -15,6 +15,9 @@ from alineod.crd.problem import Flaw, Problem
 from alineod.crd.swarm import MAX_DEPTH, SwarmSpec
 from alineod.crd.types import DNS_LABEL, INCARNATION_ROOM, MAX_OBJECT_NAME, NAME_SENTENCE
 
+RESERVED_VARIABLES = frozenset(("PATH", "HOME", "LD_PRELOAD", "LD_LIBRARY_PATH", "NODE_OPTIONS", "PYTHONPATH"))
+RESERVED_PREFIX = "ALINEO_"
+
 
 def check_swarm(name: str, spec: SwarmSpec) -> tuple[Problem, ...]:
     """All problems of a swarm's own words. What its agents come to with the defaults is `check_effective`'s."""
@@ -128,6 +131,10 @@ def _check_harness(harness: HarnessSpec) -> Iterator[Problem]:
         return
     if harness.command:
         yield Problem(Flaw.INVALID_HARNESS, "spec.harness.command", "type Pi takes no command: remove it")
+    for credential in harness.credentials:
+        if credential.name in RESERVED_VARIABLES or credential.name.startswith(RESERVED_PREFIX):
+            message = f"{credential.name} is what the sandbox itself needs: give the credential another name"
+            yield Problem(Flaw.INVALID_HARNESS, "spec.harness.credentials", message)
     for field in ("provider", "id"):
         if not getattr(harness.model, field):
             message = f"no model {field} is given: set it in the agent or in the swarm's spec.defaults"

@@ -7,7 +7,7 @@ from alineod.crd.problem import Flaw, Problem
 from alineod.crd.sandbox import PodTemplateSpec
 
 OWN_CONTAINERS = ("agent", "restore", "checkpointer")
-OWN_VOLUMES = ("home", "workspace", "checkpoints", "inputs", "control", "credentials", "token")
+OWN_VOLUMES = ("home", "workspace", "checkpoints", "inputs", "control", "credentials", "token", "tmp")
 OWN_FIELDS = ("restartPolicy", "automountServiceAccountToken", "shareProcessNamespace", "hostPID")
 OWN_DOMAIN = "alineo.dev"
 AT = "spec.sandbox.podTemplate"
@@ -21,6 +21,8 @@ def check_pod_template(template: PodTemplateSpec) -> Iterator[Problem]:
     yield from _check_names(template.spec, "containers", OWN_CONTAINERS)
     yield from _check_names(template.spec, "initContainers", OWN_CONTAINERS)
     yield from _check_names(template.spec, "volumes", OWN_VOLUMES)
+    for field in ("containers", "initContainers"):
+        yield from _check_mounts(template.spec.get(field), field)
     for part in ("labels", "annotations"):
         for key in getattr(template.metadata, part):
             if key.split("/")[0].endswith(OWN_DOMAIN):
@@ -38,3 +40,13 @@ def _check_names(spec: Mapping[str, Any], field: str, own: tuple[str, ...]) -> I
         if item["name"] in own:
             message = f"{item['name']} is the name of one of alineod's own {field}: choose another name"
             yield Problem(Flaw.INVALID_POD_TEMPLATE, f"{AT}.spec.{field}", message)
+
+
+def _check_mounts(containers: Any, field: str) -> Iterator[Problem]:
+    """What an extra container may see of the sandbox: nothing of ours, least of all its tokens."""
+    for container in containers if isinstance(containers, list) else ():
+        mounts = container.get("volumeMounts") if isinstance(container, Mapping) else None
+        for mount in mounts if isinstance(mounts, list) else ():
+            if isinstance(mount, Mapping) and mount.get("name") in OWN_VOLUMES:
+                message = f"{mount['name']} is one of alineod's own volumes: mount a volume of your own"
+                yield Problem(Flaw.INVALID_POD_TEMPLATE, f"{AT}.spec.{field}", message)

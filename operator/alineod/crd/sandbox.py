@@ -8,7 +8,27 @@ from pydantic import AfterValidator, Field
 from alineod.crd.base import Record, Rule, Schema
 from alineod.crd.types import Quantity
 
-RESERVED = ("workspace", "inputs", "inputs.json", "checkpoints", "sandbox", "run", "proc", "sys", "dev")
+RESERVED = (
+    "workspace",
+    "inputs",
+    "inputs.json",
+    "checkpoints",
+    "sandbox",
+    "run",
+    "proc",
+    "sys",
+    "dev",
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib64",
+    "etc",
+    "opt",
+    "var",
+    "tmp",
+    "boot",
+)
 PATH = r"(/[A-Za-z0-9._-]+)+"
 PATH_SENTENCE = "write an absolute path of plain names, such as /root or /home/agent"
 DOTS_SENTENCE = "write the home without . and .. in it"

@@ -55,7 +55,8 @@ class SupervisionSpec(Record):
 
     on_failure: OnFailure = Field(
         default=OnFailure.FAIL,
-        description="Fail: the agent fails. Ask: it is Blocked until somebody decides. Retry: it gets a new turn.",
+        description="Fail: the agent fails. Ask: it is Blocked until somebody decides. Retry: it gets a new turn. "
+        "Only Fail is acted upon yet.",
     )
     on_interruption: OnInterruption = Field(
         default=OnInterruption.SETTLE,
@@ -67,21 +68,23 @@ class SupervisionSpec(Record):
         default=3,
         ge=1,
         le=100,
-        description="After so many failed turns in a row the agent is Blocked whatever the policy.",
+        description="After so many failed turns in a row the agent is Blocked whatever the policy. Not acted upon yet.",
     )
 
 
 class SwarmSpec(Record):
     """One run: a tree of agents."""
 
-    budget: BudgetSpec = Field(default=BudgetSpec(), description="What the swarm may use at most.")
+    budget: BudgetSpec = Field(
+        default=BudgetSpec(), description="What the swarm may use at most. Kept, and not acted upon yet."
+    )
     supervision: SupervisionSpec = Field(
         default=SupervisionSpec(), description="What follows a turn that failed or was cut off."
     )
     deletion_policy: DeletionPolicy = Field(
         default=DeletionPolicy.RETAIN, description="What happens to the bucket's checkpoints when the swarm is deleted."
     )
-    paused: bool = Field(default=False, description="Whether all agents are to stand still.")
+    paused: bool = Field(default=False, description="Whether all agents are to stand still. Kept, not acted upon yet.")
     defaults: AgentTemplate = Field(
         default=AgentTemplate(), description="Holds for every agent that does not say otherwise; maps merge by key."
     )

@@ -85,7 +85,7 @@ class RunFacts:
     exists: bool
     ours: bool
     state: RunState | None
-    other_instance: str = ""
+    listed: bool = False  # the swarm's spec has an entry for this agent
     supervision: SupervisionSpec = field(default_factory=SupervisionSpec)
 
 
@@ -110,6 +110,7 @@ class AgentFacts:
     bridge: BridgeState | None = None
     bridge_error: str = ""
     reattached: bool = True  # in this term of the leader
+    start_wait: Trouble | None = None  # what the pod's restore container waits for
     live_text: str = ""  # of the running turn, as far as it was heard
     peers: Mapping[str, Peer] = field(default_factory=dict)
     has_bucket: bool = True
@@ -144,6 +145,7 @@ class MemberObject:
     uid: str
     alias: str
     owner: Owner
+    deleting: bool = False
 
 
 @dataclass(frozen=True)

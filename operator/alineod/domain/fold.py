@@ -10,7 +10,7 @@ from functools import singledispatch
 from typing import Any
 
 from alineod.domain import events as ev
-from alineod.domain.events import LedgerState, Outcome, Row
+from alineod.domain.events import LedgerState, Outcome, Row, Rung
 from alineod.domain.state import (
     AgentState,
     Checkpoint,
@@ -26,6 +26,7 @@ from alineod.domain.state import (
 from alineod.wire.turns import TurnState, Usage
 
 KEPT_CHECKPOINTS = 8
+CLEAN_TURN_LOST = "CleanTurnLost"
 LARGEST_AMOUNT = 10**12  # US dollars; what is more is no price
 
 
@@ -54,16 +55,18 @@ def _apply_row(row: Row, runs: dict[str, RunState], agents: dict[str, AgentState
 
 
 def _start_run(row: Row, body: ev.RunStarted, before: RunState | None) -> RunState:
-    started = before.started_at if before and body.adopted else row.time
-    return RunState(row.run, body.uid, body.cluster_uid, body.instance, started, row.time, body.deletion_policy)
+    at, seq = (before.started_at, before.started_seq) if before and body.adopted else (row.time, row.seq)
+    return RunState(row.run, body.uid, body.cluster_uid, body.instance, at, seq, row.seq, body.deletion_policy)
 
 
 def _spawn(row: Row, key: str, body: ev.AgentSpawned, before: AgentState | None) -> AgentState:
     if before and body.adopted:
         return replace(before, uid=body.uid, spec=body.spec)
-    fresh = AgentState(key, row.run, body.uid, body.alias, body.parent, body.spec, row.time)
+    fresh = AgentState(key, row.run, body.uid, body.alias, body.parent, body.spec, row.time, row.seq)
     # Incarnations go on counting, so that no pod name and no object key of the former agent is ever used again.
-    return replace(fresh, incarnation=before.incarnation) if before else fresh
+    if before is None:
+        return fresh
+    return replace(fresh, incarnation=before.incarnation, first_incarnation=before.incarnation + 1)
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
@@ -183,7 +186,14 @@ def _(body: ev.AgentCheckpointUploaded, agent: AgentState, time: float) -> Agent
 @_step.register
 def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
     restored = Restored(body.rung, body.incarnation, body.reason, time, body.checkpoint_turn)
-    return replace(agent, restored=restored)
+    kept, last = body.checkpoint_turn or 0, agent.last_clean_turn or 0
+    if body.rung is not Rung.RESTORE or kept >= last:
+        return replace(agent, restored=restored)
+    came = f"with turn {kept}" if kept else "blank"
+    lost = Interruption(
+        last, CLEAN_TURN_LOST, f"it had ended cleanly, but no checkpoint of it was left: it came back {came}"
+    )
+    return replace(agent, restored=restored, interruption=lost, last_clean_turn=body.checkpoint_turn)
 
 
 @_step.register

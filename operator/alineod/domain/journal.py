@@ -11,7 +11,7 @@ from alineod.domain import events as ev
 from alineod.domain.events import Entry
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_turn_end, entry
-from alineod.wire.turns import JournalRecord, TurnResult
+from alineod.wire.turns import ErrorKind, JournalRecord, TurnError, TurnResult, TurnState
 
 MAX_LIVE = 1 << 20  # characters of a running message that are kept in case it is cut off
 ENDED = "turn.ended"
@@ -39,8 +39,18 @@ def compute_batch(agent: AgentState, heard: Heard, records: Iterable[JournalReco
             continue
         entries.append(_forward(agent, record, record.seq))
         if record.event == ENDED:
-            entries += build_turn_end(agent, msgspec.convert(record.data, TurnResult), policy)
+            entries += build_turn_end(agent, _parse_result(record), policy)
     return Batch(tuple(entries), heard)
+
+
+def _parse_result(record: JournalRecord) -> TurnResult:
+    """How the turn ended; a word that cannot be read still ends it, as failed."""
+    try:
+        return msgspec.convert(record.data, TurnResult)
+    except msgspec.ValidationError as error:
+        message = f"the sandbox's word on the turn's end cannot be read: {error}"
+        said = TurnError(kind=ErrorKind.HARNESS, message=message)
+        return TurnResult(turn=record.turn, turn_id=record.turn_id, state=TurnState.FAILED, error=said)
 
 
 def _forward(agent: AgentState, record: JournalRecord, seq: int) -> Entry:

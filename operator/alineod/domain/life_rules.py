@@ -9,6 +9,8 @@ from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_end, entry
 from alineod.domain.waits import decide_wait
 
+DELETED, ENTRY_REMOVED = "Deleted", "EntryRemoved"
+GONE = "the Agent object was deleted"
 PARENT_INTERVAL = 1.0  # s between looks at a parent whose sandbox is not up
 
 
@@ -26,8 +28,9 @@ def rule_deleted(facts: AgentFacts) -> Decision | None:
         return None
     if ledger is None or ledger.closed:
         return Decision("gone", None)
-    message = "the Agent object was deleted"
-    return Decision("deleted", None, (Append(build_end(ledger, Outcome.ABORTED, "Deleted", message)),))
+    removed = facts.run.exists and not facts.run.listed
+    reason, message = (ENTRY_REMOVED, "it has no entry in its swarm any more") if removed else (DELETED, GONE)
+    return Decision("deleted", None, (Append(build_end(ledger, Outcome.ABORTED, reason, message)),))
 
 
 def rule_invalid(facts: AgentFacts) -> Decision | None:
@@ -59,7 +62,7 @@ def rule_spawn(facts: AgentFacts) -> Decision | None:
     obj, ledger, run = facts.object, facts.ledger, facts.run.state
     if obj is None or run is None or (ledger is not None and ledger.uid == obj.uid):
         return None
-    adopted = ledger is not None and (obj.adopt or run.started_at != run.resumed_at > ledger.spawned_at)
+    adopted = ledger is not None and (obj.adopt or run.started_seq != run.resumed_seq > ledger.spawned_seq)
     if facts.alias_holder:
         message = f"{facts.alias_holder} is called {obj.alias} in the swarm already: choose another spec.alias"
         return Decision("alias_taken", Standing("AliasTaken", message, stalled=True))
@@ -69,7 +72,7 @@ def rule_spawn(facts: AgentFacts) -> Decision | None:
     spawned = ev.AgentSpawned(
         uid=obj.uid, alias=obj.alias, parent=_parent_key(facts, obj), spec=obj.spec.dump(), adopted=adopted
     )
-    new = Entry(id=f"{obj.uid}/spawned/{int(run.resumed_at * 1000)}", run=run.key, agent=facts.key, body=spawned)
+    new = Entry(id=f"{obj.uid}/spawned/{run.resumed_seq}", run=run.key, agent=facts.key, body=spawned)
     return Decision("spawn", Standing("Accepted", "the agent was accepted"), (Append((*entries, new)),))
 
 
@@ -88,7 +91,8 @@ def rule_closed(facts: AgentFacts) -> Decision | None:
     ready = ledger.outcome is not Outcome.LOST
     standing = Standing(ledger.reason, ledger.message or "the agent has ended", ready=ready, stalled=not ready)
     pods = (facts.pod, facts.next_pod, *facts.stale_pods)
-    return Decision("closed", standing, tuple(DeletePod(p.name, p.uid) for p in pods if p and not p.deleting))
+    ours = (p for p in pods if p and not p.deleting and p.owner_uid in (ledger.uid, facts.object and facts.object.uid))
+    return Decision("closed", standing, tuple(DeletePod(p.name, p.uid) for p in ours))
 
 
 def rule_wait(facts: AgentFacts) -> Decision | None:

@@ -1,17 +1,19 @@
 """Rules about a sandbox: has the agent a pod, does it live, does its bridge answer, does a turn run, is one due."""
 
+from alineod.crd.agent import StartFrom
 from alineod.domain import events as ev
 from alineod.domain.actions import Append, CreatePod, Decision, DeletePod, Drive, Probe, Standing
-from alineod.domain.events import Entry, LedgerState, Rung
+from alineod.domain.events import Entry, LedgerState, Outcome, Rung
 from alineod.domain.facts import AgentFacts, PodFacts, Trouble
 from alineod.domain.state import AgentState
-from alineod.domain.turn_ends import build_interruption, entry
+from alineod.domain.turn_ends import MAX_MESSAGE, build_end, build_interruption, entry
 from alineod.domain.turn_starts import build_turn_start
+from alineod.wire.turns import ErrorKind
 
 PROBE_INTERVAL = 2.0  # s between questions to a bridge that is not ready
 STALLED_AFTER = 300.0  # s a pod may take to come up before somebody should look
 PLACE_INTERVAL = 1.0  # s between looks for a place among those that are brought back
-POD_TAKEN = "PodNameTaken"
+POD_TAKEN, POD_INVALID, SETUP_FAILED = "PodNameTaken", "Invalid", "SetupFailed"
 REFUSED_AGAIN = 30.0  # s until a pod that the API server refused is asked for again
 
 
@@ -50,7 +52,9 @@ def rule_pod_gone(facts: AgentFacts) -> Decision | None:
     if cut := _cut_turn(facts, ledger):
         return Decision("turn_cut", Standing("Restoring", "its sandbox went in the middle of a turn"), (Append(cut),))
     if facts.refusal is not None:
-        standing = Standing(facts.refusal.reason, facts.refusal.message, stalled=facts.refusal.reason == POD_TAKEN)
+        standing = Standing(
+            facts.refusal.reason, facts.refusal.message, stalled=facts.refusal.reason in (POD_TAKEN, POD_INVALID)
+        )
         return Decision("refused", standing, (CreatePod(ledger.incarnation + 1),), again_after=REFUSED_AGAIN)
     if ledger.pod is not None and facts.restores_left <= 0:
         message = f"the pod {ledger.pod.name} is gone; others are being brought back first"
@@ -62,7 +66,8 @@ def rule_pod_gone(facts: AgentFacts) -> Decision | None:
         else f"the pod {ledger.pod.name} is gone; a fresh one is being made"
     )
     reason = "Provisioning" if ledger.pod is None else "Restoring"
-    return Decision("pod_gone", Standing(reason, what), (*clean, CreatePod(ledger.incarnation + 1)))
+    again = None if ledger.pod is None else PLACE_INTERVAL
+    return Decision("pod_gone", Standing(reason, what), (*clean, CreatePod(ledger.incarnation + 1)), again)
 
 
 def rule_stale_pods(facts: AgentFacts) -> Decision | None:
@@ -106,15 +111,35 @@ def rule_pod_coming(facts: AgentFacts) -> Decision | None:
     pod = facts.pod
     if pod is None or pod.agent_running:
         return None
+    if (lost := _lost_parent(facts)) is not None:
+        return lost
     wait = max(1.0, pod.created_at + STALLED_AFTER - facts.now)
-    return Decision("pod_coming", _coming(facts, pod), again_after=wait if pod.trouble else None)
+    return Decision("pod_coming", _coming(facts, pod), again_after=wait if _find_trouble(facts, pod) else None)
+
+
+def _lost_parent(facts: AgentFacts) -> Decision | None:
+    """A child that has not begun, whose pod waits for files that nobody has any more."""
+    ledger, obj = facts.ledger, facts.object
+    if ledger is None or obj is None or ledger.turn is not None or obj.spec.from_ is not StartFrom.PARENT:
+        return None
+    parent = facts.peers.get(obj.parent)
+    if parent is None or not parent.gone or (facts.pod and facts.pod.restore):
+        return None
+    message = f"the parent {obj.parent} cannot come back"
+    return Decision("parent_lost", None, (Append(build_end(ledger, Outcome.LOST, "ParentLost", message)),))
+
+
+def _find_trouble(facts: AgentFacts, pod: PodFacts) -> Trouble | None:
+    """What the pod waits for: in the cluster's words, or in those of its restore container."""
+    return pod.trouble or facts.start_wait
 
 
 def _coming(facts: AgentFacts, pod: PodFacts) -> Standing:
-    if pod.trouble is None:
+    trouble = _find_trouble(facts, pod)
+    if trouble is None:
         return Standing("PodStarting", f"the pod {pod.name} is starting")
     late = facts.now - pod.created_at >= STALLED_AFTER
-    return Standing(pod.trouble.reason, pod.trouble.message, stalled=late)
+    return Standing(trouble.reason, trouble.message, stalled=late)
 
 
 def rule_probe(facts: AgentFacts) -> Decision | None:
@@ -122,11 +147,27 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
     bridge, pod = facts.bridge, facts.pod
     if pod is None or (bridge is not None and bridge.ready and not facts.bridge_error):
         return None
+    if bridge is not None and bridge.reason == SETUP_FAILED and (failed := _fail_setup(facts, bridge.message)):
+        return failed
+    late = facts.now - pod.created_at >= STALLED_AFTER
     if bridge is not None and not facts.bridge_error:
-        standing = Standing(bridge.reason or "BridgeNotReady", bridge.message or "the bridge is not ready")
+        reason, message = bridge.reason or "BridgeNotReady", bridge.message or "the bridge is not ready"
+        standing = Standing(reason, message, stalled=late or reason == SETUP_FAILED)
     else:
-        standing = Standing("BridgeNotAnswering", facts.bridge_error or f"the bridge in {pod.name} was not asked yet")
+        message = facts.bridge_error or f"the bridge in {pod.name} was not asked yet"
+        standing = Standing("BridgeNotAnswering", message, stalled=late)
     return Decision("probe", standing, (Probe(),), again_after=PROBE_INTERVAL)
+
+
+def _fail_setup(facts: AgentFacts, message: str) -> Decision | None:
+    """An agent whose setup failed before its first turn has failed, with the script's last lines."""
+    ledger = facts.ledger
+    if ledger is None or ledger.state is not LedgerState.PROVISIONING:
+        return None
+    settled = ev.HandleSettled(outcome=Outcome.FAILED, error_kind=ErrorKind.SETUP, error=message[:MAX_MESSAGE])
+    state = ev.AgentStateChanged(state=LedgerState.FAILED, reason=SETUP_FAILED, message=message[:MAX_MESSAGE])
+    entries = (entry(ledger, "setup/settled", settled), entry(ledger, "setup/state", state))
+    return Decision("setup_failed", Standing(SETUP_FAILED, message, stalled=True), (Append(entries),))
 
 
 def rule_reattach(facts: AgentFacts) -> Decision | None:
@@ -136,7 +177,6 @@ def rule_reattach(facts: AgentFacts) -> Decision | None:
         return None
     back = ev.AgentRestored(
         rung=Rung.REATTACH, incarnation=pod.incarnation, reason="the operator was restarted",
-        checkpoint_turn=ledger.restored.checkpoint_turn if ledger.restored else None,
     )  # fmt: skip
     return Decision("reattach", None, (Append((entry(ledger, f"reattached/{facts.epoch}", back),)),))
 
@@ -172,4 +212,6 @@ def rule_idle(facts: AgentFacts) -> Decision:
         return Decision("idle", Standing(ledger.reason, ledger.message, stalled=True))
     reasons = {LedgerState.DONE: "Completed", LedgerState.PAUSED: "Suspended"}
     message = ledger.message or "the agent is where it should be"
+    if ledger.restored is not None and ledger.restored.incarnation == ledger.incarnation:
+        message += f"; it came back by {ledger.restored.rung}"
     return Decision("idle", Standing(reasons.get(ledger.state, ledger.reason), message, ready=True))

@@ -93,6 +93,8 @@ class AgentState:
     parent: str | None
     spec: Mapping[str, Any]
     spawned_at: float
+    spawned_seq: int = 0  # its first event
+    first_incarnation: int = 1  # pods of former agents of the name come before it
     state: LedgerState = LedgerState.SPAWNING
     reason: str = "Spawned"
     message: str = ""
@@ -125,7 +127,8 @@ class RunState:
     cluster_uid: str
     instance: str
     started_at: float
-    resumed_at: float  # when it last began or was brought over
+    started_seq: int  # the event it began with
+    resumed_seq: int  # the event it last began with or was brought over with
     deletion_policy: str = "Retain"
     deleted: bool = False
     seq: int = 0  # its newest event
@@ -133,7 +136,7 @@ class RunState:
 
 def is_of_run(agent: AgentState, run: RunState) -> bool:
     """Whether the agent was spawned in this run, and not in a former one of the same name."""
-    return agent.run == run.key and agent.spawned_at >= run.started_at
+    return agent.run == run.key and agent.spawned_seq > run.started_seq
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ from alineod.crd.status import (
 from alineod.domain.actions import Standing
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, SwarmFacts, Trouble
-from alineod.domain.fold import add_usage
-from alineod.domain.state import AgentState, Checkpoint
+from alineod.domain.fold import CLEAN_TURN_LOST, add_usage
+from alineod.domain.life_rules import ENTRY_REMOVED
+from alineod.domain.state import AgentState, Checkpoint, RunState, is_of_run
 from alineod.wire.turns import Usage
 
 PHASES: Mapping[LedgerState, Phase] = {
@@ -126,7 +127,8 @@ def _ledger_conditions(facts: AgentFacts, agent: AgentState) -> dict[ConditionTy
         running = Said(agent.turn_running, "TurnRunning" if agent.turn_running else "TurnEnded", f"turn {turn.number}")
     interrupted = Said(False, "NotInterrupted")
     if cut is not None:
-        interrupted = Said(True, cut.reason, f"turn {cut.turn} was cut off: {cut.message}; {_survived(agent)}")
+        what = f"turn {cut.turn} is lost" if cut.reason == CLEAN_TURN_LOST else f"turn {cut.turn} was cut off"
+        interrupted = Said(True, cut.reason, f"{what}: {cut.message}; {_survived(agent)}")
     lost = agent.state is LedgerState.LOST
     return {
         ConditionType.RUNNING: running,
@@ -200,7 +202,7 @@ def _usage(usage: Usage) -> UsageStatus:
 def compute_swarm_status(facts: SwarmFacts, standing: Standing, before: SwarmStatus) -> SwarmStatus:
     """The status that belongs to these facts; `before` lends the times of unchanged conditions."""
     generation = facts.object.generation if facts.object else before.observed_generation
-    agents = [a for a in facts.agents.values() if facts.ledger is None or a.spawned_at >= facts.ledger.started_at]
+    agents = [a for a in facts.agents.values() if _counts(a, facts.ledger)]
     said = _standing_conditions(standing) | _swarm_conditions(facts, agents)
     newest = facts.ledger.seq if facts.ledger else 0
     usage = Usage()
@@ -214,6 +216,11 @@ def compute_swarm_status(facts: SwarmFacts, standing: Standing, before: SwarmSta
         usage=_usage(usage),
         ledger=LedgerStatus(seq=newest, replicated_seq=min(newest, facts.replicated_seq)),
     )
+
+
+def _counts(agent: AgentState, run: RunState | None) -> bool:
+    """Agents of this run, but for those whose entry was removed: their record stays in the ledger alone."""
+    return (run is None or is_of_run(agent, run)) and not (agent.closed and agent.reason == ENTRY_REMOVED)
 
 
 def _swarm_conditions(facts: SwarmFacts, agents: list[AgentState]) -> dict[ConditionType, Said]:

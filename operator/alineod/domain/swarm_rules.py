@@ -16,6 +16,7 @@ from alineod.domain.actions import (
 )
 from alineod.domain.events import Entry, Outcome
 from alineod.domain.facts import MemberObject, Owner, SwarmFacts
+from alineod.domain.life_rules import ENTRY_REMOVED
 from alineod.domain.state import AgentState, RunState, is_of_run
 from alineod.domain.turn_ends import build_end
 
@@ -85,7 +86,7 @@ def rule_start(facts: SwarmFacts) -> Decision | None:
         uid=obj.uid, cluster_uid=facts.cluster_uid, instance=facts.instance,
         deletion_policy=str(obj.spec.deletion_policy), adopted=adopted,
     )  # fmt: skip
-    before = int(run.resumed_at * 1000) if run else 0
+    before = run.resumed_seq if run else 0
     start = Append((Entry(id=f"{obj.uid}/started/{before}", run=facts.key, agent=None, body=started),))
     return Decision("start", Standing("Accepted", "the swarm was accepted"), (*ending, start))
 
@@ -94,11 +95,15 @@ def rule_members(facts: SwarmFacts) -> Decision | None:
     """An Agent for every entry; none for an entry that was removed; a former object's go, or come with their run."""
     if facts.object is None or facts.ledger is None:
         return None
-    brought_over = facts.ledger.resumed_at != facts.ledger.started_at
+    brought_over = facts.ledger.resumed_seq != facts.ledger.started_seq
     wanted = [entry.name for entry in facts.object.spec.agents]
-    made = [member for member in facts.members if member.owner is not Owner.NOBODY]
-    have = {member.alias for member in made}
-    missing = [alias for alias in wanted if alias not in have and not _ended(facts, alias)]
+    children = [member for member in facts.members if member.owner is not Owner.NOBODY]
+    made = [member for member in children if not member.deleting]
+    have = {member.alias for member in children}
+    # To make an agent again that somebody deleted would run its prompts again, unasked. One whose entry was removed
+    # and is written anew is asked for.
+    ended = {a.alias for a in facts.agents.values() if _is_over(a, facts.ledger)}
+    missing = [alias for alias in wanted if alias not in have and alias not in ended]
     makeable = [alias for alias in missing if _object_name(facts, alias) not in facts.taken]
     actions: tuple[Action, ...] = (
         *(DeleteAgent(m.name, m.uid) for m in made if m.alias not in wanted or _is_left(m, brought_over)),
@@ -107,7 +112,8 @@ def rule_members(facts: SwarmFacts) -> Decision | None:
     )
     if not actions:
         return None
-    return Decision("members", Standing("CreatingAgents", f"{len(missing)} agents are being made"), actions)
+    words = f"{len(missing)} agents are being made" if missing else "agents without an entry are being removed"
+    return Decision("members", Standing("ChangingAgents", words), actions)
 
 
 def _is_left(member: MemberObject, brought_over: bool) -> bool:
@@ -115,18 +121,12 @@ def _is_left(member: MemberObject, brought_over: bool) -> bool:
     return member.owner is Owner.FORMER and not brought_over
 
 
+def _is_over(agent: AgentState, run: RunState) -> bool:
+    return agent.closed and agent.reason != ENTRY_REMOVED and is_of_run(agent, run)
+
+
 def _object_name(facts: SwarmFacts, alias: str) -> str:
     return f"{facts.key.split('/')[1]}-{alias}"
-
-
-def _ended(facts: SwarmFacts, alias: str) -> bool:
-    """Somebody deleted this run's agent: to make it again would run its prompts again, unasked."""
-    agent, run = _find(facts, alias), facts.ledger
-    return agent is not None and agent.closed and (run is None or is_of_run(agent, run))
-
-
-def _find(facts: SwarmFacts, alias: str) -> AgentState | None:
-    return next((agent for agent in facts.agents.values() if agent.alias == alias), None)
 
 
 def _stand(facts: SwarmFacts) -> Decision:

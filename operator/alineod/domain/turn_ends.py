@@ -9,6 +9,14 @@ from alineod.domain.state import AgentState, Turn
 from alineod.wire.turns import ErrorKind, TurnError, TurnResult, TurnState, Usage
 
 INTERRUPTED = "TurnInterrupted"
+MAX_TEXT = 128 * 1024  # bytes of a text that was cut off; it stands in two records and may need escapes
+MAX_MESSAGE = 4096  # characters of somebody else's words
+
+
+def cut_tail(text: str) -> str:
+    """The end of what survived, as much of it as one record holds besides everything else."""
+    whole = text.encode("utf-8", "replace")
+    return text if len(whole) <= MAX_TEXT else whole[-MAX_TEXT:].decode("utf-8", "ignore")
 
 
 def entry(agent: AgentState, what: str, body: ev.AnyBody) -> Entry:
@@ -78,7 +86,7 @@ def build_interruption(
         return ()
     at = f"turn/{turn.number}"
     cut = ev.AgentTurnInterrupted(
-        turn=turn.number, turn_id=turn.id, reason=reason, message=message, text=text,
+        turn=turn.number, turn_id=turn.id, reason=reason, message=message[:MAX_MESSAGE], text=cut_tail(text),
         tools=list(tools), usage=usage or Usage(),
     )  # fmt: skip
     return (entry(agent, f"{at}/end", cut), *_after_interruption(agent, turn, policy, cut))

@@ -2,6 +2,7 @@
 
 from alineod.domain import events as ev
 from alineod.domain.events import Entry, LedgerState
+from alineod.domain.fold import CLEAN_TURN_LOST
 from alineod.domain.state import AgentState, Interruption, Turn
 from alineod.domain.turn_ends import entry
 from alineod.wire.turns import TurnState
@@ -43,4 +44,6 @@ def build_prompt_text(turn: Turn, interruption: Interruption | None) -> str:
 
 def _describe(cut: Interruption) -> str:
     started = f" These tools had started and may have taken effect: {', '.join(cut.tools)}." if cut.tools else ""
+    if cut.reason == CLEAN_TURN_LOST:
+        return f"[Turn {cut.turn} and what it did to files is not here any more: {cut.message}.]"
     return f"[Turn {cut.turn} was cut off ({cut.reason}: {cut.message}) and is not in this conversation.{started}]"

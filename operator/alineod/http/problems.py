@@ -46,3 +46,11 @@ async def answer_error(request: Request, error: Exception) -> Response:
     after = getattr(error, "retry_after", None) or RETRY_AFTER
     headers = {"retry-after": f"{max(1, round(after))}"} if error.retryable else {}
     return build_problem(status, error.reason, error.message, headers)
+
+
+async def answer_unknown(request: Request, error: Exception) -> Response:
+    """A path or method that is not served."""
+    status = getattr(error, "status_code", 500)
+    reason = {404: "UnknownPath", 405: "UnknownMethod"}.get(status, "HttpError")
+    message = f"{request.method} {request.url.path} is not served here"
+    return build_problem(status, reason, message, getattr(error, "headers", None))

@@ -6,28 +6,38 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from alineod.crd.agent import MAX_PROMPT
+from alineod.domain.facts import Trouble
 from alineod.domain.state import AgentState
 from alineod.errors import AlineoError, Refused, Unavailable
 from alineod.http.access import Guard
-from alineod.http.problems import answer_error
-from alineod.reconcile.archives import build_grant, build_start_order, find_by_pod, record_checkpoint
+from alineod.http.problems import answer_error, answer_unknown
+from alineod.reconcile.archives import (
+    build_grant,
+    build_start_order,
+    check_turn,
+    find_by_pod,
+    note_start_wait,
+    record_checkpoint,
+)
 from alineod.reconcile.prompts import queue_prompt, read_result
 from alineod.reconcile.world import World
-from alineod.wire.archives import CheckpointReport, GrantRequest
+from alineod.wire.archives import CheckpointReport, GrantRequest, StartRequest
 from alineod.wire.base import Message, decode, encode
 
 MAX_BODY = 1 << 20
 MAX_WAIT = 240.0  # s
+MAX_DIGITS = 15
 
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class PromptRequest(Message, frozen=True):
+class PromptRequest(Message, frozen=True, forbid_unknown_fields=True):
     """`idempotencyKey` makes a repeat give the first answer."""
 
     prompt: str
@@ -81,6 +91,8 @@ class Api:
         key = _agent_key(request)
         await self._guard.allow(await self._guard.identify(request), "get", key, "result")
         turn = _read_number(request, "turn", None)
+        if turn == 0:
+            raise Refused("InvalidQuery", "turn=0: turns are counted from 1")
         wait = _read_number(request, "wait", 0) or 0
         result = await read_result(self._world, key, turn, min(float(wait), MAX_WAIT))
         body = {"agent": key, "turn": result.turn, "outcome": result.outcome and str(result.outcome)}
@@ -89,14 +101,24 @@ class Api:
         return JSONResponse(body | {"result": result.result, "error": result.error, "errorKind": result.error_kind})
 
     async def start(self, request: Request) -> Response:
-        """A sandbox asks how it is to start."""
-        return _json(await build_start_order(self._world, await self._sandbox(request)))
+        """A sandbox asks how it is to start; while it cannot, its agent's condition says why."""
+        agent = await self._sandbox(request)
+        body = decode(StartRequest, await _read_body(request))
+        _check_incarnation(agent, body.incarnation)
+        try:
+            order = await build_start_order(self._world, agent)
+        except Unavailable as error:
+            note_start_wait(self._world, agent, Trouble(error.reason, error.message))
+            raise
+        note_start_wait(self._world, agent, Trouble("RestoreWaiting", body.waiting_for) if body.waiting_for else None)
+        return _json(order)
 
     async def grant(self, request: Request) -> Response:
         """A sandbox asks for a fresh grant."""
         agent = await self._sandbox(request)
         body = decode(GrantRequest, await _read_body(request))
         _check_incarnation(agent, body.incarnation)
+        check_turn(agent, body.turn)
         grant = build_grant(self._world, agent, body.turn, body.incarnation)
         if grant is None:
             raise Refused("NoBucket", "no bucket is configured: set bucket.name in the chart's values")
@@ -141,7 +163,7 @@ def _read_number(request: Request, name: str, default: int | None) -> int | None
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
         raise Refused("InvalidQuery", f"{name}={text} is no whole number of 0 or more")
     return int(text)
 
@@ -161,7 +183,7 @@ def build_app(world: World, guard: Guard) -> Starlette:
         Route("/v1/sandbox/grants", api.grant, methods=["POST"]),
         Route("/v1/sandbox/checkpoints", api.checkpoint, methods=["POST"]),
     ]
-    return Starlette(routes=routes, exception_handlers={AlineoError: answer_error})
+    return Starlette(routes=routes, exception_handlers={AlineoError: answer_error, HTTPException: answer_unknown})
 
 
 def build_standby_app(reason: Callable[[], str]) -> Starlette:
@@ -171,4 +193,4 @@ def build_standby_app(reason: Callable[[], str]) -> Starlette:
         raise Unavailable("NotLeader", reason())
 
     route = Route("/{path:path}", refuse, methods=["GET", "POST", "DELETE", "PUT", "PATCH"])
-    return Starlette(routes=[route], exception_handlers={AlineoError: answer_error})
+    return Starlette(routes=[route], exception_handlers={AlineoError: answer_error, HTTPException: answer_unknown})

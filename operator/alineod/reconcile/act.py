@@ -23,6 +23,7 @@ from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource, read
 from alineod.podspec import names
 from alineod.podspec.pod import build_pod
 from alineod.reconcile.archives import delete_archives
+from alineod.reconcile.places import take_place
 from alineod.reconcile.world import Heard, World
 
 
@@ -74,6 +75,9 @@ async def create_pod(world: World, facts: AgentFacts, incarnation: int) -> bool:
     if agent is None:
         return False
     namespace, name = facts.key.split("/")
+    back = facts.ledger is not None and facts.ledger.pod is not None
+    if back and not take_place(world, facts.key, incarnation):
+        return False
     try:
         pod = await world.gateway.create(PODS, build_pod(facts.key, agent, incarnation, world.pods))
     except Conflict:
@@ -90,6 +94,7 @@ async def create_pod(world: World, facts: AgentFacts, incarnation: int) -> bool:
 
 def _keep_refusal(world: World, key: str, refusal: Trouble) -> bool:
     """Returns whether it is news."""
+    world.term.places.pop(key, None)
     before = world.term.refusals.get(key)
     world.term.refusals[key] = refusal
     return before is None
@@ -117,14 +122,14 @@ async def read_bridge(world: World, facts: AgentFacts) -> bool:
         state = await world.bridges.read_state(pod, world.bridge_token(pod.uid))
     except (Unavailable, Refused) as error:
         world.term.errors[pod.uid] = error.message
-        return False
+        return False  # the rule asks again
     world.term.errors.pop(pod.uid, None)
     world.term.heard[pod.uid] = Heard(state, pod.restarts)
     return state.ready
 
 
 async def create_agent(world: World, swarm: Swarm, alias: str) -> bool:
-    """Make the Agent of an entry, owned by the swarm; by server-side apply, so that a second try changes nothing."""
+    """Make the Agent of an entry, owned by the swarm. One that is there already is looked at."""
     entry = next((entry for entry in swarm.spec.agents if entry.name == alias), None)
     if entry is None:
         return False

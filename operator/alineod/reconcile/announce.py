@@ -61,7 +61,7 @@ class Announcer:
             record = await self._queue.get()
             try:
                 await self._world.gateway.create_event(record)
-            except AlineoError as error:
+            except Exception as error:  # a notice that is not given must not end who gives it
                 log.debug("an Event could not be written: %s", error)
 
     def _build(self, row: Row) -> EventRecord | None:

@@ -10,16 +10,25 @@ import hmac
 from collections.abc import Sequence
 
 from alineod.checkpoints.bucket import Bucket
-from alineod.checkpoints.keys import build_checkpoint_key, build_checkpoint_prefix, build_fork_key, build_fork_prefix
+from alineod.checkpoints.keys import (
+    build_checkpoint_key,
+    build_checkpoint_prefix,
+    build_fork_key,
+    build_fork_prefix,
+    parse_checkpoint_name,
+)
 from alineod.checkpoints.retention import KnownCheckpoint, decide_expired
 from alineod.crd.agent import StartFrom
 from alineod.crd.parse import parse_agent_spec
 from alineod.domain import events as ev
+from alineod.domain.facts import Trouble
 from alineod.domain.state import AgentState, Checkpoint
 from alineod.domain.turn_ends import entry
 from alineod.domain.waits import build_inputs
-from alineod.errors import Unavailable
-from alineod.reconcile.gather import find_agent, find_pod
+from alineod.errors import Refused, Unavailable
+from alineod.kube.objects import AGENTS, Ref
+from alineod.reconcile.gather import find_agent
+from alineod.reconcile.pods import find_pod
 from alineod.reconcile.world import World
 from alineod.wire.archives import (
     CHECKPOINTER_PORT,
@@ -49,6 +58,16 @@ def find_by_pod(world: World, pod_uid: str) -> AgentState:
     raise Unavailable("PodNotRecorded", "the ledger does not hold this pod as any agent's sandbox")
 
 
+def check_turn(agent: AgentState, turn: int) -> None:
+    """Only a turn that the agent has had can have a checkpoint.
+
+    Raises:
+        Refused: reason `UnknownTurn`.
+    """
+    if agent.turn is None or not 1 <= turn <= agent.turn.number:
+        raise Refused("UnknownTurn", f"the agent has had no turn {turn}")
+
+
 def build_grant(world: World, agent: AgentState, turn: int, incarnation: int) -> Grant | None:
     """The request that uploads one checkpoint; None without a bucket."""
     if world.bucket is None:
@@ -70,11 +89,25 @@ async def build_start_order(world: World, agent: AgentState) -> StartOrder:
     if agent.pod is None:
         raise Unavailable("PodNotRecorded", "the agent has no pod")
     sources = _build_sources(world, agent)
-    if not sources and (parent := _find_parent(world, agent)) is not None:
+    # Once a turn has begun there is something that only a checkpoint could bring back: without one it comes back blank.
+    if not sources and agent.turn is None and (parent := _find_parent(world, agent)) is not None:
         sources = [await _cut_fork(world, agent, parent)]
     return StartOrder(
         bridge_token=world.bridge_token(agent.pod.uid), sources=sources, inputs=await _read_inputs(world, agent)
     )
+
+
+def note_start_wait(world: World, agent: AgentState, wait: Trouble | None) -> None:
+    """Remember what the agent's restore container waits for; news is shown in the agent's condition."""
+    uid = agent.pod.uid if agent.pod else ""
+    if world.term.start_waits.get(uid) == wait:
+        return
+    if wait is None:
+        world.term.start_waits.pop(uid, None)
+    else:
+        world.term.start_waits[uid] = wait
+    namespace, name = agent.key.split("/")
+    world.wake(Ref(AGENTS, namespace, name))
 
 
 def _build_sources(world: World, agent: AgentState) -> list[Source]:
@@ -136,19 +169,19 @@ async def _read_result(world: World, run: str, alias: str, turn: int) -> str:
         return ""
     if peer.handle.settled and peer.handle.turn == turn:
         return peer.handle.result
-    settled = await find_settled(world, peer.key, turn)
+    settled = await find_settled(world, peer, turn)
     return settled.result if settled else ""
 
 
-async def find_settled(world: World, key: str, turn: int) -> ev.HandleSettled | None:
-    """How a turn of the agent settled, from the ledger's rows; the latest under this name wins."""
-    found, after = None, 0
-    while rows := await world.ledger.read(agent=key, after=after):
+async def find_settled(world: World, agent: AgentState, turn: int) -> ev.HandleSettled | None:
+    """How a turn of the agent settled, from the ledger's rows since it was spawned."""
+    after = agent.spawned_seq
+    while rows := await world.ledger.read(agent=agent.key, after=after):
         for row in rows:
             if isinstance(row.body, ev.HandleSettled) and row.body.turn == turn:
-                found = row.body
+                return row.body
         after = rows[-1].seq
-    return found
+    return None
 
 
 async def record_checkpoint(world: World, agent: AgentState, report: CheckpointReport) -> Recorded:
@@ -162,6 +195,7 @@ async def record_checkpoint(world: World, agent: AgentState, report: CheckpointR
     remote_ref, error = None, report.upload_error
     if report.key:
         remote_ref, error = await _verify(world, agent, report)
+    agent = world.ledger.state.agents[agent.key]  # others may have reported while the bucket was asked
     known = _find_checkpoint(agent, report)
     if known is not None and known.remote_ref is None and remote_ref is not None:
         body: ev.AnyBody = ev.AgentCheckpointUploaded(
@@ -213,7 +247,8 @@ async def delete_expired(world: World, key: str) -> None:
 
 def _delete_expired(world: World, bucket: Bucket, agent: AgentState) -> None:
     namespace, name = agent.key.split("/")
-    stored = tuple(bucket.list(build_checkpoint_prefix(world.release.base, namespace, name)))
+    prefix = build_checkpoint_prefix(world.release.base, namespace, name)
+    stored = [found for found in bucket.list(prefix) if is_own_archive(agent, found.key)]
     recorded = [KnownCheckpoint(c.remote_ref) for c in agent.checkpoints if c.remote_ref]
     expired = decide_expired(stored, recorded, world.clock.now(), keep=world.pods.keep, min_age=world.remote_min_age)
     # With a checkpoint of its own an agent needs the copy of its parent's files no more.
@@ -235,8 +270,17 @@ async def delete_archives(world: World, agents: Sequence[str]) -> None:
 
 
 def _delete_all(world: World, bucket: Bucket, agents: Sequence[str]) -> None:
-    for agent in agents:
-        namespace, name = agent.split("/")
-        for build_prefix in (build_checkpoint_prefix, build_fork_prefix):
-            for stored in tuple(bucket.list(build_prefix(world.release.base, namespace, name))):
+    for key in agents:
+        namespace, name = key.split("/")
+        agent = world.ledger.state.agents.get(key)
+        for stored in tuple(bucket.list(build_checkpoint_prefix(world.release.base, namespace, name))):
+            if agent is None or is_own_archive(agent, stored.key):
                 bucket.delete(stored.key)
+        for stored in tuple(bucket.list(build_fork_prefix(world.release.base, namespace, name))):
+            bucket.delete(stored.key)
+
+
+def is_own_archive(agent: AgentState, key: str) -> bool:
+    """Whether the checkpoint is this agent's: a former one of the same name had its own run and its own policy."""
+    name = parse_checkpoint_name(key)
+    return name is not None and agent.first_incarnation <= name.incarnation <= agent.incarnation

@@ -18,7 +18,8 @@ M = TypeVar("M")
 CALL_SECONDS = 10.0
 SILENCE_SECONDS = 35.0  # the bridge sends something every 10 s
 FORK_SECONDS = 3600.0
-LINE_LIMIT = 4 << 20  # bytes of one journal record
+LINE_LIMIT = 1 << 20  # bytes of one journal record
+ANSWER_LIMIT = 64 << 10  # bytes of any other answer: a sandbox is not to be believed, nor to fill our memory
 
 
 def build_bridge_token(secret: bytes, pod_uid: str) -> str:
@@ -81,13 +82,26 @@ class HttpBridges:
                 method, url, data=body, headers=_headers(token), timeout=timeout
             ) as answer:
                 await _check(answer)
-                return decode(kind, await answer.read())
+                return decode(kind, await _read(answer, ANSWER_LIMIT))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unavailable("BridgeNotAnswering", f"{method} {url}: {_say(error)}") from error
+            where = url.partition("/v1/")[0].removeprefix("http://")
+            raise Unavailable(
+                "BridgeNotAnswering", f"nothing answers at {where} in the sandbox ({_say(error)})"
+            ) from error
+
+
+async def _read(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+    body = b""
+    async for chunk in answer.content.iter_chunked(limit):
+        body += chunk
+        if len(body) > limit:
+            raise Refused("AnswerTooLarge", f"the sandbox's answer is larger than {limit} bytes")
+    return body
 
 
 def _say(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    """Why, in the system's own words where there are some."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _url(pod: PodFacts, port: int, path: str) -> str:
@@ -102,7 +116,7 @@ def _headers(token: str) -> dict[str, str]:
 async def _check(answer: aiohttp.ClientResponse) -> None:
     if answer.status < 400:
         return
-    said = (await answer.text())[:1000]
+    said = (await _read(answer, ANSWER_LIMIT)).decode("utf-8", "replace")[:1000]
     match answer.status:
         case 401 | 403:
             raise Denied("BridgeDenied", f"the sandbox refused the operator's token: {said}")

@@ -23,6 +23,8 @@ def count_rows(rows: Sequence[Row], metrics: Metrics) -> None:
 async def count_states(ledger: Ledger, metrics: Metrics) -> None:
     """Keep the gauge of agents by phase, until cancelled."""
     while True:
-        phases = Counter(str(PHASES[agent.state]) for agent in ledger.state.agents.values())
+        state = ledger.state
+        live = (a for a in state.agents.values() if a.run in state.runs and not state.runs[a.run].deleted)
+        phases = Counter(str(PHASES[agent.state]) for agent in live)
         metrics.set_agents(dict(phases))
         await asyncio.sleep(PERIOD)

@@ -16,14 +16,17 @@ from alineod.domain.turn_starts import build_prompt_text
 from alineod.errors import AlineoError, Conflict, Unavailable
 from alineod.kube.objects import AGENTS, Ref
 from alineod.reconcile.archives import build_grant
-from alineod.reconcile.gather import find_pod, read_spec, read_supervision
+from alineod.reconcile.gather import read_spec, read_supervision
+from alineod.reconcile.pods import find_pod
 from alineod.reconcile.world import World
 from alineod.wire.turns import JournalRecord, TurnLimits, TurnRequest
 
 LINGER = 0.1  # s that records are gathered for one append
 MOST = 200  # records in one append
-RETRY = 1.0  # s after the sandbox did not answer
-Item = JournalRecord | AlineoError | None  # a record, what broke the journal off, or its end
+RETRY = 1.0  # s after the sandbox did not answer, doubled each time
+LONGEST_RETRY = 30.0
+SANDBOX = ("BridgeNotAnswering", "BridgeBusy")  # reasons that are the sandbox's, not the ledger's
+Item = JournalRecord | Exception | None  # a record, what broke the journal off, or its end
 log = logging.getLogger(__name__)
 
 
@@ -62,23 +65,35 @@ class Drivers:
 
 async def drive_turn(world: World, key: str, number: int) -> None:
     """Follow the turn until the ledger holds its end, or its pod is gone and the pass has to decide."""
+    pause = RETRY
     while (agent := _find_running(world, key, number)) is not None:
         pod = find_pod(world, agent)
         if pod is None or pod.over or agent.turn is None or agent.turn.incarnation != agent.incarnation:
             return
+        before = agent.journal_seq
         try:
             if not pod.deleting:
                 await world.bridges.start_turn(pod, world.bridge_token(pod.uid), _build_request(world, agent))
             await _follow(world, key, number, pod)
-        except Conflict as error:
-            log.warning("%s: the bridge does not take turn %d: %s", key, number, error.message)
-            await asyncio.sleep(RETRY)
-        except Unavailable as error:
-            log.info("%s: %s", key, error.message)
-            world.term.errors[pod.uid] = error.message
-            namespace, name = key.split("/")
-            world.wake(Ref(AGENTS, namespace, name))
-            await asyncio.sleep(RETRY)
+        except Exception as error:  # whatever a sandbox says, its turn is followed on, and nobody else is kept waiting
+            _note(world, key, pod.uid, error)
+        heard_more = world.ledger.state.agents[key].journal_seq > before
+        pause = RETRY if heard_more else min(pause * 2, LONGEST_RETRY)
+        if _find_running(world, key, number) is not None:
+            await asyncio.sleep(pause)
+
+
+def _note(world: World, key: str, pod_uid: str, error: Exception) -> None:
+    """Say why the turn could not be followed: once, and on the agent where its sandbox is the cause."""
+    if not isinstance(error, AlineoError):
+        log.error("%s: following its turn failed", key, exc_info=error)
+    words = error.message if isinstance(error, AlineoError) else f"its journal cannot be read: {error!r}"
+    if world.term.errors.get(pod_uid) == words or (isinstance(error, Unavailable) and error.reason not in SANDBOX):
+        return
+    log.info("%s: %s", key, words)
+    world.term.errors[pod_uid] = words
+    namespace, name = key.split("/")
+    world.wake(Ref(AGENTS, namespace, name))
 
 
 def _find_running(world: World, key: str, number: int) -> AgentState | None:
@@ -112,7 +127,7 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
                 return  # what this pod still says is of a former incarnation
             batch: Batch = compute_batch(current, heard, records_heard, read_supervision(world, current))
             heard = batch.heard
-            world.term.live_text[key] = heard.text
+            world.term.live_text[key] = (number, heard.text)
             if batch.entries:
                 await world.ledger.append(batch.entries)
             if _find_running(world, key, number) is None:
@@ -129,7 +144,7 @@ async def _batches(records: AsyncIterator[JournalRecord]) -> AsyncGenerator[list
             group, last = await _gather_group(queue, first)
             if group:
                 yield group
-            if isinstance(last, AlineoError):
+            if isinstance(last, Exception):
                 raise last
             if last is None:
                 return
@@ -143,7 +158,7 @@ async def _read_into(queue: asyncio.Queue[Item], records: AsyncIterator[JournalR
         async for record in records:
             await queue.put(record)
         await queue.put(None)
-    except AlineoError as error:
+    except Exception as error:  # it is the follower's to judge
         await queue.put(error)
 
 

@@ -2,11 +2,9 @@
 
 from alineod.crd.agent import AgentSpec
 from alineod.crd.check import check_agent, check_effective
-from alineod.crd.merge import merge_defaults
 from alineod.crd.objects import ADOPT, Agent, Swarm
-from alineod.crd.parse import parse_agent, parse_agent_spec, parse_swarm
+from alineod.crd.parse import parse_agent_spec
 from alineod.crd.swarm import SupervisionSpec
-from alineod.domain.events import Rung
 from alineod.domain.facts import (
     AgentFacts,
     AgentObject,
@@ -21,6 +19,8 @@ from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource
 from alineod.podspec import names
 from alineod.podspec.observe import parse_pod
 from alineod.reconcile.circles import find_circle
+from alineod.reconcile.places import count_places
+from alineod.reconcile.pods import find_pod
 from alineod.reconcile.world import World
 
 
@@ -62,19 +62,19 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
     ledger = world.ledger.state.agents.get(key)
     raw = await read_object(world, AGENTS, key, confirm=ledger is not None and not ledger.closed)
     try:
-        agent = parse_agent(raw) if raw is not None else None
+        agent = world.parsed.agent(raw) if raw is not None else None
         invalid = None
     except Refused as error:
         agent, invalid = None, Trouble(error.reason, error.message)
     swarm, run = _gather_run(world, agent, ledger)
     obj = None
     if agent is not None:
-        obj, invalid = _gather_object(agent, swarm)
+        obj, invalid = _gather_object(world, agent, swarm)
         circle = find_circle(world.store, agent) if ledger is None or ledger.wait_resolved is None else None
         if circle is not None and invalid is None:
             invalid = Trouble(str(circle.flaw), circle.message)
     pods = await _gather_pods(world, key, ledger)
-    pod = _pick(pods, ledger.incarnation if ledger and ledger.pod else None)
+    pod = next((p for p in pods if ledger and ledger.pod and p.uid == ledger.pod.uid), None)
     heard = world.term.heard.get(pod.uid) if pod else None
     facts = AgentFacts(
         now=world.now(),
@@ -85,16 +85,17 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         run=run,
         ledger=ledger,
         pod=pod,
-        next_pod=_pick(pods, ledger.incarnation + 1 if ledger else None),
-        stale_pods=_stale(pods, ledger),
+        next_pod=next((p for p in pods if ledger and p.incarnation == ledger.incarnation + 1), None),
+        stale_pods=_stale(pods, ledger, obj),
         bridge=heard.state if heard and pod and heard.restarts == pod.restarts else None,
         bridge_error=world.term.errors.get(pod.uid, "") if pod else "",
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
-        live_text=world.term.live_text.get(key, ""),
+        live_text=_read_live_text(world, key, ledger),
+        start_wait=world.term.start_waits.get(pod.uid) if pod else None,
         peers=_gather_peers(world, obj, run),
         has_bucket=world.bucket is not None,
         alias_holder=_find_alias_holder(world, key, obj, run),
-        restores_left=1 if pod is not None else world.restores_at_once - count_restoring(world),
+        restores_left=world.restores_at_once - count_places(world, key),
         refusal=world.term.refusals.get(key),
     )
     return facts, agent
@@ -107,15 +108,16 @@ def _gather_run(world: World, agent: Agent | None, ledger: AgentState | None) ->
         return None, RunFacts(False, True, world.ledger.state.runs.get(run))
     owner = swarm.status.instance
     ours = owner in ("", world.release.instance)
-    facts = RunFacts(True, ours, world.ledger.state.runs.get(run), owner, swarm.spec.supervision)
-    return swarm, facts
+    alias = ledger.alias if ledger else ""
+    listed = any(entry.name == alias for entry in swarm.spec.agents)
+    return swarm, RunFacts(True, ours, world.ledger.state.runs.get(run), listed, swarm.spec.supervision)
 
 
 def _parse_swarm(world: World, run: str) -> Swarm | None:
     namespace, _, name = run.partition("/")
     raw = world.store.get(Ref(SWARMS, namespace, name))
     try:
-        return parse_swarm(raw) if raw is not None else None
+        return world.parsed.swarm(raw) if raw is not None else None
     except Refused:
         return None
 
@@ -130,16 +132,23 @@ def read_spec(world: World, agent: AgentState) -> AgentSpec:
     """The agent's effective spec as it is now; as it was spawned once its object is gone."""
     namespace, name = agent.key.split("/")
     raw = world.store.get(Ref(AGENTS, namespace, name))
-    try:
-        own = parse_agent(raw).spec if raw is not None else parse_agent_spec(agent.spec)
-    except Refused:
-        own = parse_agent_spec(agent.spec)
     swarm = _parse_swarm(world, agent.run)
-    return merge_defaults(swarm.spec.defaults, own) if swarm else own
+    try:
+        own = world.parsed.agent(raw) if raw is not None else None
+    except Refused:
+        own = None
+    if own is None:
+        return parse_agent_spec(agent.spec)
+    return world.parsed.effective(own, swarm) if swarm else own.spec
 
 
-def _gather_object(agent: Agent, swarm: Swarm | None) -> tuple[AgentObject, Trouble | None]:
-    spec = merge_defaults(swarm.spec.defaults, agent.spec) if swarm else agent.spec
+def _read_live_text(world: World, key: str, ledger: AgentState | None) -> str:
+    number, text = world.term.live_text.get(key, (0, ""))
+    return text if ledger is not None and ledger.turn is not None and ledger.turn.number == number else ""
+
+
+def _gather_object(world: World, agent: Agent, swarm: Swarm | None) -> tuple[AgentObject, Trouble | None]:
+    spec = world.parsed.effective(agent, swarm) if swarm else agent.spec
     problems = [*check_agent(agent.metadata.name, agent.spec), *(check_effective(spec) if swarm else ())]
     invalid = Trouble(str(problems[0].flaw), f"{problems[0].field}: {problems[0].message}") if problems else None
     obj = AgentObject(
@@ -164,15 +173,16 @@ async def _gather_pods(world: World, key: str, ledger: AgentState | None) -> lis
     return [*pods, parse_pod(found)] if found is not None and read_label(found, names.AGENT) == name else pods
 
 
-def _pick(pods: list[PodFacts], incarnation: int | None) -> PodFacts | None:
-    return next((pod for pod in pods if pod.incarnation == incarnation), None)
-
-
-def _stale(pods: list[PodFacts], ledger: AgentState | None) -> tuple[PodFacts, ...]:
+def _stale(pods: list[PodFacts], ledger: AgentState | None, obj: AgentObject | None) -> tuple[PodFacts, ...]:
+    """Our own pods that are neither the ledger's nor the one after it. Somebody else's are none of our business."""
     if ledger is None:
         return ()
+    owners = {ledger.uid, obj.uid if obj else ledger.uid}
+    current = ledger.pod.uid if ledger.pod else ""
     return tuple(
-        pod for pod in pods if pod.incarnation < ledger.incarnation or pod.incarnation > ledger.incarnation + 1
+        pod
+        for pod in pods
+        if pod.owner_uid in owners and pod.uid != current and pod.incarnation != ledger.incarnation + 1
     )
 
 
@@ -207,26 +217,3 @@ def _peer(world: World, agent: AgentState) -> Peer:
     pod = find_pod(world, agent)
     up = pod is not None and pod.agent_running and not pod.deleting
     return Peer(agent.key, agent.handle, agent.closed, up, agent.closed or agent.released)
-
-
-def find_pod(world: World, agent: AgentState) -> PodFacts | None:
-    """The pod that the ledger holds for the agent, as last seen."""
-    if agent.pod is None:
-        return None
-    raw = world.store.get(Ref(PODS, agent.key.split("/")[0], agent.pod.name))
-    pod = parse_pod(raw) if raw is not None else None
-    return pod if pod is not None and pod.uid == agent.pod.uid else None
-
-
-def count_restoring(world: World) -> int:
-    """How many agents are being brought back now. One whose pod waits for something outside has given up its place."""
-    return sum(1 for agent in world.ledger.state.agents.values() if _is_restoring(world, agent))
-
-
-def _is_restoring(world: World, agent: AgentState) -> bool:
-    if agent.closed or agent.pod is None or agent.pod.rung is not Rung.RESTORE:
-        return False
-    if agent.restored is not None and agent.restored.incarnation == agent.incarnation:
-        return False
-    pod = find_pod(world, agent)
-    return pod is not None and pod.trouble is None and not pod.over

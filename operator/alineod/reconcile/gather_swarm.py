@@ -2,7 +2,6 @@
 
 from alineod.crd.check import check_swarm
 from alineod.crd.objects import ADOPT, Agent, Swarm
-from alineod.crd.parse import parse_agent, parse_swarm
 from alineod.domain.facts import (
     MemberObject,
     Owner,
@@ -10,6 +9,7 @@ from alineod.domain.facts import (
     SwarmObject,
     Trouble,
 )  # fmt: skip
+from alineod.domain.status import format_time
 from alineod.errors import Refused
 from alineod.kube.objects import AGENTS, SWARMS, Ref
 from alineod.reconcile.gather import read_object
@@ -21,14 +21,15 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
     ledger = world.ledger.state.runs.get(key)
     raw = await read_object(world, SWARMS, key, confirm=ledger is not None and not ledger.deleted)
     try:
-        swarm = parse_swarm(raw) if raw is not None else None
+        swarm = world.parsed.swarm(raw) if raw is not None else None
         invalid = None
     except Refused as error:
         swarm, invalid = None, Trouble(error.reason, error.message)
     obj = None
     if swarm is not None:
         obj, invalid = _gather_swarm_object(swarm)
-    members = _gather_members(world, key, swarm)
+    agents = _read_members(world, key)
+    members = _gather_members(agents, swarm)
     facts = SwarmFacts(
         now=world.now(),
         key=key,
@@ -40,7 +41,7 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
         members=members,
         taken=_taken(world, key, swarm, members),
         agents={a.key: a for a in world.ledger.state.agents.values() if a.run == key},
-        stuck=_stuck(world, key),
+        stuck=_stuck(agents),
         replicated=_replicated(world),
         replicated_seq=world.ledger.acknowledged_seq if world.bucket else 0,
     )
@@ -66,7 +67,7 @@ def _read_members(world: World, key: str) -> list[Agent]:
     found = []
     for raw in world.store.find_by_swarm(AGENTS, namespace, name):
         try:
-            agent = parse_agent(raw)
+            agent = world.parsed.agent(raw)
         except Refused:
             continue
         if agent.spec.swarm == name:
@@ -74,10 +75,16 @@ def _read_members(world: World, key: str) -> list[Agent]:
     return found
 
 
-def _gather_members(world: World, key: str, swarm: Swarm | None) -> tuple[MemberObject, ...]:
+def _gather_members(agents: list[Agent], swarm: Swarm | None) -> tuple[MemberObject, ...]:
     return tuple(
-        MemberObject(agent.metadata.name, agent.metadata.uid, agent.alias, _find_owner(agent, swarm))
-        for agent in _read_members(world, key)
+        MemberObject(
+            agent.metadata.name,
+            agent.metadata.uid,
+            agent.alias,
+            _find_owner(agent, swarm),
+            deleting=agent.metadata.deletion_timestamp is not None,
+        )
+        for agent in agents
     )
 
 
@@ -99,11 +106,11 @@ def _taken(world: World, key: str, swarm: Swarm | None, members: tuple[MemberObj
     return tuple(n for n in wanted if n not in made and world.store.get(Ref(AGENTS, namespace, n)) is not None)
 
 
-def _stuck(world: World, key: str) -> tuple[str, ...]:
+def _stuck(agents: list[Agent]) -> tuple[str, ...]:
     return tuple(
         sorted(
             agent.alias
-            for agent in _read_members(world, key)
+            for agent in agents
             if any(c.type == "Stalled" and c.status == "True" for c in agent.status.conditions)
         )
     )
@@ -114,6 +121,6 @@ def _replicated(world: World) -> Trouble | None:
         return Trouble("NoBucket", "no bucket is configured: the ledger lies on the operator's volume alone")
     replication = world.ledger.replication
     if replication.failing_since is not None:
-        age = world.clock.monotonic() - replication.failing_since
-        return Trouble("BucketUnavailable", f"{replication.error} (for {age // 60:.0f} min)")
+        since = format_time(world.now() - (world.clock.monotonic() - replication.failing_since))
+        return Trouble("BucketUnavailable", f"{replication.error} (since {since})")
     return None

@@ -7,7 +7,7 @@ from alineod.domain.actions import Decision, Standing
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.status import compute_agent_status, compute_swarm_status
 from alineod.domain.swarm_rules import decide_swarm
-from alineod.errors import NotFound
+from alineod.errors import Conflict, NotFound, Refused
 from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource
 from alineod.reconcile.act import apply_agent_action, apply_swarm_action
 from alineod.reconcile.announce import tell_left_alone
@@ -15,6 +15,7 @@ from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.gather_swarm import gather_swarm
 from alineod.reconcile.world import World
 
+REFUSED_AGAIN = 30.0  # s until what was refused is tried again
 MAX_STEPS = 20  # decisions in one pass; more would be a circle
 log = logging.getLogger(__name__)
 
@@ -34,12 +35,18 @@ async def run_agent_pass(world: World, key: str) -> float | None:
     for _ in range(MAX_STEPS):
         facts, agent = await gather_agent(world, key)
         decision = decide_agent(facts)
-        _say(key, decision)
-        changed = [await apply_agent_action(world, facts, action) for action in decision.actions]
+        _say(world, key, decision)
+        try:
+            changed = [await apply_agent_action(world, facts, action) for action in decision.actions]
+        except Refused as error:
+            decision = build_refusal(decision, error)
+            break
         if decision.rule == "reattach":
             world.term.reattached.add(key)
         if not any(changed):
             break
+    else:
+        raise RuntimeError(f"{key}: {MAX_STEPS} decisions in one pass, the last was {decision.rule}")
     if agent is not None and decision.standing is not None:
         status = compute_agent_status(facts, decision.standing, agent.status)
         if status != agent.status:
@@ -53,23 +60,43 @@ async def run_swarm_pass(world: World, key: str) -> float | None:
     for _ in range(MAX_STEPS):
         facts, swarm = await gather_swarm(world, key)
         decision = decide_swarm(facts)
-        _say(key, decision)
-        changed = [await apply_swarm_action(world, key, swarm, action) for action in decision.actions]
+        _say(world, key, decision)
+        try:
+            changed = [await apply_swarm_action(world, key, swarm, action) for action in decision.actions]
+        except Refused as error:
+            decision = build_refusal(decision, error)
+            break
         if not any(changed):
             break
-    if swarm is not None and decision.rule == "other_instance":
-        await tell_left_alone(world, swarm)
+    else:
+        log.warning("%s: more than %d decisions in one pass; the rest follows", key, MAX_STEPS)
+        world.wake(Ref(SWARMS, *key.split("/")))
     if swarm is not None and decision.standing is not None:
         status = compute_swarm_status(facts, decision.standing, swarm.status)
         if status != swarm.status:
             await write_status(world, SWARMS, swarm, status.model_dump(mode="json", by_alias=True, exclude_none=True))
+    if swarm is not None and decision.rule == "other_instance":
+        await tell_left_alone(world, swarm)
     return decision.again_after
 
 
-def _say(key: str, decision: Decision) -> None:
-    if decision.actions:
-        standing = decision.standing or Standing(decision.rule, "")
-        log.info("%s: %s (%s) %s", key, decision.rule, standing.reason, standing.message)
+def build_refusal(decision: Decision, error: Refused) -> Decision:
+    """What was decided was refused: the person reads why, and it is tried again later.
+
+    A conflict is no refusal: something has changed, and the pass is run again.
+    """
+    if isinstance(error, Conflict):
+        raise error
+    return Decision(decision.rule, Standing(error.reason, error.message, stalled=True), again_after=REFUSED_AGAIN)
+
+
+def _say(world: World, key: str, decision: Decision) -> None:
+    """What is done, once: what is tried again and again is no news."""
+    standing = decision.standing or Standing(decision.rule, "")
+    words = f"{decision.rule} ({standing.reason}) {standing.message}"
+    if decision.actions and world.term.said.get(key) != words:
+        log.info("%s: %s", key, words)
+    world.term.said[key] = words
 
 
 async def write_status(world: World, resource: Resource, obj: Agent | Swarm, status: Json) -> None:

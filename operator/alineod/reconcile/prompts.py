@@ -1,15 +1,19 @@
 """The verbs of the thin API: give an agent a prompt, and wait for what came of it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alineod.domain import events as ev
-from alineod.domain.events import Outcome
+from alineod.domain.events import Outcome, Row
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import entry
 from alineod.errors import Conflict, NotFound
+from alineod.ledger.text import compute_clean_text
 from alineod.reconcile.archives import find_settled
 from alineod.reconcile.world import World
+
+SETTLING = (ev.HandleSettled, ev.AgentEnded)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ async def queue_prompt(world: World, key: str, text: str, idempotency_key: str) 
     agent = read_agent(world, key)
     if agent.closed:
         raise Conflict("NotLive", f"the agent {key} has ended ({agent.state}: {agent.message or agent.reason})")
+    text, idempotency_key = compute_clean_text(text), compute_clean_text(idempotency_key)
     message = ev.InboxQueued(id=idempotency_key, kind="prompt", text=text)
     rows = await world.ledger.append([entry(agent, f"inbox/{idempotency_key}", message)])
     if rows[0].body != message:
@@ -82,7 +87,12 @@ async def read_result(world: World, key: str, turn: int | None, wait: float) -> 
     """
     read_agent(world, key)
     changed = asyncio.Event()
-    unsubscribe = world.ledger.subscribe(lambda rows: changed.set() if any(r.agent == key for r in rows) else None)
+
+    def hear(rows: Sequence[Row]) -> None:
+        if any(row.agent == key and isinstance(row.body, SETTLING) for row in rows):
+            changed.set()
+
+    unsubscribe = world.ledger.subscribe(hear)
     try:
         deadline = asyncio.get_running_loop().time() + wait
         while True:
@@ -108,8 +118,16 @@ async def _read_now(world: World, key: str, turn: int | None) -> Result:
     handle = agent.handle
     if handle.settled and (turn is None or handle.turn == turn or agent.closed):
         return Result(handle.turn, handle.outcome, handle.result, handle.error, handle.error_kind)
-    past = agent.turn is not None and turn is not None and turn <= agent.turn.number
-    settled = await find_settled(world, key, turn) if past and turn is not None else None
+    if turn is not None and turn > _find_last(agent):
+        raise NotFound("TurnNotFound", f"the agent {key} has no turn {turn}, and no prompt that would become it")
+    past = agent.turn is not None and turn is not None and turn < agent.turn.number
+    settled = await find_settled(world, agent, turn) if past and turn is not None else None
     if settled is None:
         return Result(turn, None)
     return Result(turn, settled.outcome, settled.result, settled.error, settled.error_kind or "")
+
+
+def _find_last(agent: AgentState) -> int:
+    """The highest number a turn of the agent has or will have by what is queued; a cut one may be tried again."""
+    queued = sum(message.kind == "prompt" for message in agent.inbox)
+    return (agent.turn.number if agent.turn else 0) + queued + 1

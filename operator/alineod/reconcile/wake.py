@@ -1,10 +1,10 @@
 """Whom a ledger event concerns: the keys to look at again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from alineod.domain import events as ev
 from alineod.domain.events import LedgerState, Row
-from alineod.domain.state import State
+from alineod.domain.state import AgentState, State
 from alineod.kube.objects import AGENTS, SWARMS, Ref, read_ref
 from alineod.kube.store import Store
 
@@ -15,21 +15,29 @@ FAR_REACHING = (ev.AgentSpawned, ev.AgentProvisioned, ev.AgentStateChanged, ev.H
 def compute_wakes(rows: Sequence[Row], state: State) -> set[Ref]:
     """The keys of the agents and swarms that these events concern."""
     wakes: set[Ref] = set()
+    starts, news = set[str](), dict[str, set[str]]()
     for row in rows:
         if row.agent is not None and not isinstance(row.body, ev.HarnessEvent):
             wakes.add(_ref(row.agent))
-        if isinstance(row.body, FAR_REACHING):
-            wakes.update(_ref(a.key) for a in state.agents.values() if a.run == row.run and _waits(a.state))
+        if isinstance(row.body, FAR_REACHING) and row.agent is not None and row.agent in state.agents:
+            news.setdefault(row.run, set()).add(state.agents[row.agent].alias)
         if isinstance(row.body, (ev.RunStarted, ev.RunDeleted, *FAR_REACHING)):
             namespace, name = row.run.split("/")
             wakes.add(Ref(SWARMS, namespace, name))
         if isinstance(row.body, ev.RunStarted):
-            wakes.update(_ref(a.key) for a in state.agents.values() if a.run == row.run)
+            starts.add(row.run)
+    if starts or news:
+        wakes.update(_ref(a.key) for a in state.agents.values() if a.run in starts or _waits(a, news.get(a.run)))
     return wakes
 
 
-def _waits(state: LedgerState) -> bool:
-    return state is LedgerState.SPAWNING
+def _waits(agent: AgentState, news: set[str] | None) -> bool:
+    """Whether it is held by one of these agents of its run."""
+    if not news or agent.state is not LedgerState.SPAWNING:
+        return False
+    wait = agent.spec.get("waitFor") or ()
+    named = wait.get("agents") or () if isinstance(wait, Mapping) else wait
+    return agent.spec.get("parent") in news or not news.isdisjoint(named)
 
 
 def _ref(key: str) -> Ref:

@@ -12,6 +12,7 @@ from alineod.kube.store import Store
 from alineod.ledger.port import Ledger
 from alineod.podspec.context import PodContext
 from alineod.reconcile.bridges import Bridges, build_bridge_token
+from alineod.reconcile.parsed import Parsed
 from alineod.wire.turns import BridgeState
 
 
@@ -33,7 +34,10 @@ class Term:
     started: set[str] = field(default_factory=set)  # UIDs of pods made in this term
     refusals: dict[str, Trouble] = field(default_factory=dict)  # by agent key
     left_alone: set[str] = field(default_factory=set)  # UIDs of swarms of other releases, once that was said
-    live_text: dict[str, str] = field(default_factory=dict)  # of the running turn, by agent key
+    live_text: dict[str, tuple[int, str]] = field(default_factory=dict)  # turn and its text so far, by agent key
+    start_waits: dict[str, Trouble] = field(default_factory=dict)  # what a restore container waits for, by pod UID
+    places: dict[str, int] = field(default_factory=dict)  # incarnations being brought back, by agent key
+    said: dict[str, str] = field(default_factory=dict)  # the last decision in words, by key
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class World:
     release: Release
     wake: Callable[[Ref], None]
     drive: Callable[[str, int], None]
+    parsed: Parsed = field(default_factory=Parsed)
     remote_min_age: float = 600.0
     restores_at_once: int = 8
     term: Term = field(default_factory=Term)

@@ -92,7 +92,10 @@ class InputFile(Message, frozen=True):
 
 
 class StartRequest(Message, frozen=True):
+    """`waiting_for` is a sentence when the last order could not be carried out yet, such as about the bucket."""
+
     incarnation: int
+    waiting_for: str = ""
 
 
 class StartOrder(Message, frozen=True):

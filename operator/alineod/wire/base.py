@@ -27,5 +27,5 @@ def decode(kind: type[M], body: bytes) -> M:
     """
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Refused("InvalidBody", str(error)) from error

@@ -153,6 +153,6 @@ def test_an_interruption_says_what_survived() -> None:
     assert result.state is TurnState.INTERRUPTED
     assert result.text == "let me see"
     assert result.tools == ["bash"]
-    assert result.usage == Usage(input_tokens=21, output_tokens=4, usd="1")
+    assert result.usage == Usage(input_tokens=21, output_tokens=4, usd=None)
     assert result.error == TurnError(kind=ErrorKind.INTERRUPTED, message="gone")
     assert build_interruption(known, events, "half a sen", "gone").text == "half a sen"

@@ -36,7 +36,8 @@ def build_run(**change: Any) -> RunFacts:
 
 def build_run_state(**change: Any) -> RunState:
     fields: dict[str, Any] = {
-        "key": RUN, "uid": "uid-s", "cluster_uid": "c", "instance": "default", "started_at": 1.0, "resumed_at": 1.0,
+        "key": RUN, "uid": "uid-s", "cluster_uid": "c", "instance": "default", "started_at": 1.0,
+        "started_seq": 1, "resumed_seq": 1,
     }  # fmt: skip
     return RunState(**(fields | change))
 
@@ -45,7 +46,8 @@ def build_ledger(state: LedgerState = LedgerState.DONE, **change: Any) -> AgentS
     """An agent with a pod that has ended its first turn cleanly."""
     fields: dict[str, Any] = {
         "key": KEY, "run": RUN, "uid": UID, "alias": "lead", "parent": None, "spec": build_spec().dump(),
-        "spawned_at": 10.0, "state": state, "pod": Pod("survey-lead-1", POD_UID, 1, None), "incarnation": 1,
+        "spawned_at": 10.0, "spawned_seq": 2, "state": state,
+        "pod": Pod("survey-lead-1", POD_UID, 1, None), "incarnation": 1,
         "turn": build_turn(state=TurnState.CLEAN), "last_clean_turn": 1,
     }  # fmt: skip
     return AgentState(**(fields | change))

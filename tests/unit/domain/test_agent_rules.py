@@ -76,7 +76,7 @@ CASES: list[tuple[str, AgentFacts, str, str | None, list[str]]] = [
     ("brought over", build_facts(object=build_object(uid="uid-b", adopt=True)), "spawn", "Accepted", ["AgentSpawned"]),
     (
         "brought over with its swarm",
-        build_facts(object=build_object(uid="uid-b"), run=build_run(state=build_run_state(resumed_at=500.0))),
+        build_facts(object=build_object(uid="uid-b"), run=build_run(state=build_run_state(resumed_seq=500))),
         "spawn",
         "Accepted",
         ["AgentSpawned"],

@@ -97,14 +97,14 @@ def test_an_agent_that_somebody_deleted_is_not_made_again() -> None:
 
 @pytest.mark.behaviour("10.2")
 def test_an_agent_that_ended_in_a_former_run_is_made_for_the_new_one() -> None:
-    run = build_run_state(started_at=50.0, resumed_at=50.0)
+    run = build_run_state(started_seq=50, resumed_seq=50)
     facts = _facts(members=(), ledger=run, agents={"research/survey-lead": build_ledger(closed=True)})
     assert decide_swarm(facts).actions == (CreateAgent("lead"),)
 
 
 @pytest.mark.behaviour("10.4")
 def test_children_of_a_former_object_are_taken_over_by_name_when_the_run_was_brought_over() -> None:
-    facts = _facts(members=(_member(Owner.FORMER),), ledger=build_run_state(resumed_at=50.0))
+    facts = _facts(members=(_member(Owner.FORMER),), ledger=build_run_state(resumed_seq=50))
     assert decide_swarm(facts).actions == (AdoptAgent("survey-lead", "uid-lead"),)
 
 

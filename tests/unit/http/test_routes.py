@@ -67,8 +67,10 @@ async def test_a_repeat_gives_the_first_answer_and_another_body_is_refused(
 
 
 async def test_a_result_that_is_not_there_yet(client: httpx.AsyncClient) -> None:
-    answer = await client.get(f"{RESULT}?turn=9", headers=ADA)
+    answer = await client.get(f"{RESULT}?turn=2", headers=ADA)
     assert (answer.status_code, answer.json()["outcome"]) == (202, None)
+    never = await client.get(f"{RESULT}?turn=9", headers=ADA)
+    assert (never.status_code, never.json()["title"]) == (404, "TurnNotFound")
     assert (await client.get(f"{RESULT}?turn=1", headers=ADA)).json()["result"] == "did: part one"
 
 
@@ -101,6 +103,40 @@ async def test_refusals(
     assert answer.headers["content-type"] == "application/problem+json"
     assert (answer.status_code, answer.json()["title"]) == (status, title)
     assert words in answer.json()["detail"]
+
+
+async def test_text_that_a_ledger_cannot_hold_is_replaced_and_runs_once(
+    client: httpx.AsyncClient, simulation: Simulation
+) -> None:
+    body = {"prompt": "nul\x00 line\u2028end", "idempotencyKey": "k\u2028"}
+    first = await client.post(PROMPT, json=body, headers=ADA)
+    assert first.status_code == 202
+    assert (await client.post(PROMPT, json=body, headers=ADA)).json() == first.json()
+    await simulation.settle()
+    assert [prompt for _, prompt in simulation.sandboxes.asked].count("nul\ufffd line\nend") == 1
+
+
+async def test_a_new_run_does_not_answer_with_the_former_one_s_results(
+    client: httpx.AsyncClient, simulation: Simulation
+) -> None:
+    swarm = simulation.read(SWARMS, "survey")
+    await simulation.gateway.delete(SWARMS, NAMESPACE, "survey", uid=swarm["metadata"]["uid"])
+    await simulation.settle()
+    slow = [{**entry, "prompt": "HANG"} for entry in SWARM["spec"]["agents"][:2]]
+    slow[1].pop("waitFor")
+    simulation.gateway.write(SWARMS, {**SWARM, "spec": {**SWARM["spec"], "agents": slow}})
+    await simulation.settle()
+    assert (await client.get(f"{RESULT}?turn=1", headers=ADA)).status_code == 202
+
+
+async def test_a_misspelt_field_and_an_unknown_path_are_said(client: httpx.AsyncClient) -> None:
+    answer = await client.post(PROMPT, json={"prompt": "p", "idempotencykey": "q"}, headers=ADA)
+    assert (answer.status_code, answer.json()["title"]) == (400, "InvalidBody")
+    assert "idempotencykey" in answer.json()["detail"]
+    for answer in (await client.get("/v1/nothing"), await client.get(PROMPT)):
+        assert answer.headers["content-type"] == "application/problem+json"
+    long = await client.get(f"{RESULT}?turn={'9' * 5000}", headers=ADA)
+    assert long.status_code == 400
 
 
 async def test_the_cluster_s_rules_decide_who_may(client: httpx.AsyncClient, simulation: Simulation) -> None:

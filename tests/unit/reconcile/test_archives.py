@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,8 +56,11 @@ async def _record(simulation: Simulation, report: CheckpointReport) -> bool:
 @pytest.mark.behaviour("6.1")
 async def test_a_child_starts_from_a_copy_of_its_parent_s_files() -> None:
     simulation = await _settled(_swarm(), MemoryBucket())
-    order = await build_start_order(simulation.world, _agent(simulation, "left"))
+    child = _agent(simulation, "left")
+    order = await build_start_order(simulation.world, replace(child, turn=None))
     assert [source.kind for source in order.sources] == [SourceKind.FORK]
+    later = await build_start_order(simulation.world, child)
+    assert later.sources == [], "a turn has begun: without a checkpoint there is nothing to come back to"
 
 
 @pytest.mark.behaviour("6.2")
