@@ -1,0 +1,113 @@
+"""Faults that were found once, each as a case of its kind."""
+
+from dataclasses import replace
+
+import pytest
+
+from alineod.domain import events as ev
+from alineod.errors import Denied
+from alineod.kube.objects import AGENTS, SWARMS, Json
+from alineod.reconcile.prompts import queue_prompt
+from tests.unit.reconcile.simulation import NAMESPACE, Simulation
+
+MODEL = {"harness": {"model": {"provider": "openai", "id": "m"}}}
+
+
+def _swarm(*agents: Json) -> Json:
+    entries = [{"prompt": "p", **agent} for agent in agents]
+    return {"metadata": {"name": "s", "namespace": NAMESPACE}, "spec": {"defaults": MODEL, "agents": entries}}
+
+
+async def _settled(swarm: Json) -> Simulation:
+    simulation = Simulation()
+    simulation.gateway.write(SWARMS, swarm)
+    await simulation.settle()
+    return simulation
+
+
+async def test_a_sandbox_that_refuses_is_not_asked_without_a_pause() -> None:
+    simulation = await _settled(_swarm({"name": "a"}))
+    asked = 0
+
+    def refuse(what: str) -> None:
+        nonlocal asked
+        if what == "before start turn":
+            asked += 1
+            raise Denied("BridgeDenied", "the sandbox refused the operator's token")
+
+    simulation.sandboxes.hook = refuse
+    await queue_prompt(simulation.world, f"{NAMESPACE}/s-a", "go on", "k")
+    for _ in range(50):
+        await simulation.step()
+    assert asked == 1
+    await simulation.drivers.close()
+
+
+async def test_children_that_wait_for_their_parent_do_not_keep_it_out() -> None:
+    """The children's pods come first and take every place; their restore waits for the parent, which needs one."""
+    simulation = Simulation()
+    simulation.world = replace(simulation.world, restores_at_once=1)
+    simulation.gateway.write(SWARMS, _swarm({"name": "z"}, {"name": "a", "parent": "z"}, {"name": "b", "parent": "z"}))
+    await simulation.settle()
+    for name in ("z", "a", "b"):
+        simulation.delete_pod(f"s-{name}")
+    await simulation.settle()
+    rungs = [agent["status"]["restore"]["rung"] for agent in simulation.gateway.read_all(AGENTS)]
+    assert rungs == ["Restore"] * 3
+
+
+async def test_an_entry_that_is_removed_and_written_again_is_made_again() -> None:
+    simulation = await _settled(_swarm({"name": "a"}, {"name": "b"}))
+    simulation.gateway.write(SWARMS, _swarm({"name": "a"}))
+    await simulation.settle()
+    assert [obj["metadata"]["name"] for obj in simulation.gateway.read_all(AGENTS)] == ["s-a"]
+    assert simulation.read(SWARMS, "s")["status"]["agents"]["progress"] == "1/1"
+    simulation.gateway.write(SWARMS, _swarm({"name": "a"}, {"name": "b", "prompt": "anew"}))
+    await simulation.settle()
+    assert [prompt for _, prompt in simulation.sandboxes.asked].count("anew") == 1
+
+
+async def test_an_agent_that_a_person_deleted_is_not_made_again() -> None:
+    simulation = await _settled(_swarm({"name": "a"}))
+    uid = simulation.read(AGENTS, "s-a")["metadata"]["uid"]
+    await simulation.gateway.delete(AGENTS, NAMESPACE, "s-a", uid=uid)
+    await simulation.settle()
+    assert simulation.gateway.read_all(AGENTS) == ()
+
+
+@pytest.mark.behaviour("2.14")
+async def test_a_clean_turn_that_no_checkpoint_kept_is_said_to_be_lost() -> None:
+    simulation = await _settled(_swarm({"name": "a"}))
+    await queue_prompt(simulation.world, f"{NAMESPACE}/s-a", "go on", "k")
+    await simulation.settle()
+    simulation.delete_pod("s-a")
+    await simulation.settle()
+    said = {c["type"]: c for c in simulation.read(AGENTS, "s-a")["status"]["conditions"]}["Interrupted"]
+    assert (said["status"], said["reason"]) == ("True", "CleanTurnLost")
+    assert said["message"].startswith("turn 2 is lost: it had ended cleanly, but no checkpoint of it was left")
+    assert "came back blank" in said["message"]
+
+
+async def test_what_survived_is_of_the_turn_that_was_cut() -> None:
+    simulation = await _settled(_swarm({"name": "a"}))
+    key = f"{NAMESPACE}/s-a"
+    simulation.world.term.live_text[key] = (1, "TEXT OF TURN 1")
+    await queue_prompt(simulation.world, key, "HANG", "k")
+    await simulation.settle()
+    simulation.delete_pod("s-a")
+    await simulation.settle()
+    (cut,) = [row.body for row in simulation.stored.rows if isinstance(row.body, ev.AgentTurnInterrupted)]
+    assert cut.text == ""
+
+
+async def test_an_operator_that_cannot_append_says_so_on_the_agent() -> None:
+    simulation = await _settled(_swarm({"name": "a"}))
+
+    async def refuse(entries: object) -> list[ev.Row]:
+        raise Denied("RecordTooLarge", "the record is too large")
+
+    await queue_prompt(simulation.world, f"{NAMESPACE}/s-a", "go on", "k")
+    simulation.ledger.append = refuse  # type: ignore[method-assign, assignment]
+    await simulation.step()
+    said = {c["type"]: c for c in simulation.read(AGENTS, "s-a")["status"]["conditions"]}["Stalled"]
+    assert (said["status"], said["reason"]) == ("True", "RecordTooLarge")
