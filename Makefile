@@ -39,6 +39,7 @@ demo-down: ## Remove what the demo installed; the cluster stays
 .PHONY: env
 env: ## Lines for your shell, so that kubectl and helm mean the development cluster: eval "$$(make -s env)"
 	@$(DEVCLUSTER) env
+	@echo 'export PATH="$(CURDIR)/hack/bin:$$PATH"'
 
 .PHONY: doctor
 doctor: ## What this machine lacks, and what to do about it
@@ -152,7 +153,7 @@ buildah:
 	@$(TOOLCHAIN) packages
 
 .PHONY: clean
-clean: ## Destroy the development cluster of this checkout and remove the built images; the toolchain stays
+clean: ## Destroy this checkout's cluster and the built images, which all checkouts share; the toolchain stays
 	@[ ! -x $(DEVCLUSTER) ] || $(DEVCLUSTER) destroy
 	@rm -rf $(ALINEOD_CACHE)/images
 

@@ -187,9 +187,8 @@ class SwarmStatus(Observed):
 MEANINGS = {
     ConditionType.READY: "It is where it should be: up, waiting its turn, paused as asked, or finished. On a Swarm: "
     "this generation was seen and no agent is stuck.",
-    ConditionType.RECONCILING: "Something is being done about it right now. Present only while True.",
-    ConditionType.STALLED: "It cannot go on without somebody's help; the message says what to do. Present only while "
-    "True.",
+    ConditionType.RECONCILING: "Something is being done about it right now.",
+    ConditionType.STALLED: "It cannot go on without somebody's help; the message says what to do.",
     ConditionType.RUNNING: "A turn is in progress.",
     ConditionType.INTERRUPTED: "The last turn was cut off: which one, why, and what survived. The next clean turn "
     "clears it. On a Swarm: true of one of its agents.",
