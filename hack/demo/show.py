@@ -1,5 +1,6 @@
 """What a person sees while it runs: steps with their times, and a tree that changes in place on a terminal."""
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,11 @@ class Show:
         self._lines = 0
         print(line, file=self.out, flush=True)
 
+    def quote(self, text: str) -> None:
+        """What somebody else said."""
+        for line in filter(None, text.splitlines()):
+            self.say(f"   | {line}")
+
     @contextmanager
     def step(self, title: str) -> Iterator[None]:
         """Say what is done now, and how long it took."""
@@ -41,7 +47,8 @@ class Show:
             for line in compute_changes(self._shown, leaves):
                 self.say(f"   {line}")
         else:
-            lines = build_tree(leaves)
+            width = shutil.get_terminal_size().columns - 4  # a line that wraps would not be overwritten
+            lines = [line[:width] for line in build_tree(leaves)]
             back = f"\x1b[{self._lines}A\x1b[J" if self._lines else ""
             print(back + "\n".join(f"   {line}" for line in lines), file=self.out, flush=True)
             self._lines = len(lines)

@@ -11,11 +11,12 @@ from hack.demo.install import MODEL_KEY, apply_namespace, apply_secret
 from hack.demo.run import DemoError
 from hack.demo.show import Show
 from hack.demo.target import ROOT, Target
-from hack.demo.tree import Leaf, build_tree, parse_leaf
+from hack.demo.tree import Leaf, parse_leaf
 
 EXAMPLE = ROOT / "examples" / "survey.yaml"
 NAMESPACE = "demo"
 SWARM, LEAD, WORKER, WRITER = "survey", "survey-lead", "survey-left", "survey-writer"
+LADDER = ("TurnInterrupted", "Restored")
 LOOK = 0.5  # s between looks
 LIMIT = 240.0  # s anything here may take
 SECRET_WORDS = "the harbour was built in 1887"
@@ -126,9 +127,8 @@ def ask_worker(stage: Stage) -> None:
     text = _ask(stage, WORKER, RECALL)
     if first not in text:
         raise DemoError(f"{WORKER} came back without its first turn: {text}")
-    stage.show.say(
-        f"   back by {back['status']['restore']['rung']} in {back['status']['sandbox']['pod']}; it says: {text}"
-    )
+    stage.show.say(f"   back by {back['status']['restore']['rung']} in {back['status']['sandbox']['pod']}; it says:")
+    stage.show.quote(text)
 
 
 def ask_lead(stage: Stage) -> None:
@@ -140,32 +140,38 @@ def ask_lead(stage: Stage) -> None:
     text = _ask(stage, LEAD, RECALL)
     if _read_first_words(stage, LEAD) not in text:
         raise DemoError(f"{LEAD} came back without its conversation: {text}")
-    stage.show.say(f"   it says: {text}")
+    stage.show.say("   it says:")
+    stage.show.quote(text)
 
 
 def print_ending(stage: Stage) -> None:
     """What a person wants to see at the end: the agents, the report, how each came back."""
     say = stage.show.say
-    say("\n$ kubectl get swarms,agents")
+    for agent in (LEAD, WORKER):
+        stage.until(f"{agent} is done and saved", agent, _is_saved)
+    say(f"\n$ kubectl --namespace {NAMESPACE} get swarms")
     say(stage.kubectl("get", "swarms"))
+    say(f"$ kubectl --namespace {NAMESPACE} get agents")
     say(stage.kubectl("get", "agents"))
-    say("\n".join(build_tree(_in_order(stage.read_agents()))))
     report = stage.api.result(f"{NAMESPACE}/{WRITER}")
     _expect(report.body.get("outcome") == "success" and bool(report.body.get("result")), "there is no report", report)
-    say(f"\nThe writer's report (by the scripted model):\n\n{report.body['result']}\n")
-    say("How they came back (Events with reason TurnInterrupted or Restored):")
+    say("The writer's report, by the scripted model:\n")
+    stage.show.quote(report.body["result"])
+    say("\nHow they came back (Events with reason TurnInterrupted or Restored):")
     for event in _read_ladder(stage):
         say(f"   {event}")
 
 
 def _read_ladder(stage: Stage) -> list[str]:
+    """What the Events of these agents tell; those of an earlier demo's agents of the same names are not meant."""
+    agents = {agent["metadata"]["uid"] for agent in stage.read_agents()}
     events = json.loads(stage.kubectl("get", "events", "-o", "json"))["items"]
-    wanted = [e for e in events if e["reason"] in ("TurnInterrupted", "Restored")]
-    wanted.sort(key=lambda e: e.get("eventTime") or e.get("lastTimestamp") or "")
-    lines = [f"{e['involvedObject']['name']}: {e['reason']}: {e['message']}" for e in wanted]
-    if not any("Restore" in line for line in lines):
-        raise DemoError("no Event tells that an agent came back by Restore")
-    return lines
+    told = [e for e in events if e["reason"] in LADDER and e["involvedObject"].get("uid") in agents]
+    for name, reason in ((WORKER, "TurnInterrupted"), (WORKER, "Restored"), (LEAD, "Restored")):
+        if not any((e["involvedObject"]["name"], e["reason"]) == (name, reason) for e in told):
+            raise DemoError(f"no Event {reason} tells of {name}")
+    told.sort(key=lambda e: e.get("eventTime") or e.get("lastTimestamp") or "")
+    return [f"{e['involvedObject']['name']}: {e['reason']}: {e['message']}" for e in told]
 
 
 def _wait_restored(stage: Stage, agent: str) -> Agent:
