@@ -56,7 +56,7 @@ def _has_written(world: World, space: str) -> bool:
     return "second" in world.kubectl(space, *words, check=False)
 
 
-@pytest.mark.behaviour("2.14", "3.4", "3.5", "3.6", "5.7", "2.9")
+@pytest.mark.behaviour("2.14", "3.4", "3.5", "3.6", "5.7")
 def test_a_turn_whose_pod_goes_is_interrupted_and_says_so(world: World, space: str, cut_off: Json) -> None:
     interrupted = find_condition(cut_off, "Interrupted")
     assert "turn 2 was cut off" in interrupted["message"]
