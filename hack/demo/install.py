@@ -115,3 +115,13 @@ def remove_everything(target: Target, *namespaces: str) -> None:
     """Take away the release, the parts and these namespaces. The CRDs stay, as Helm leaves them."""
     target.helm("uninstall", RELEASE, f"--namespace={SYSTEM}", "--ignore-not-found", "--wait")
     target.kubectl("delete", "namespace", "--ignore-not-found", *namespaces, PARTS, SYSTEM)
+
+
+def find_leader(target: Target) -> str:
+    """The operator's pod that leads."""
+    where = f"--namespace={SYSTEM}"
+    names = "jsonpath={.items[*].metadata.name}"
+    found = target.kubectl(where, "get", "pods", "--selector=alineo.dev/role=leader", "-o", names).out.split()
+    if not found:
+        raise DemoError(f"no operator leads in {SYSTEM}\n{explain_release(target, RELEASE, SYSTEM)}")
+    return found[0]

@@ -1,0 +1,1 @@
+"""Figures without thresholds: what starts, first turns and restores take, and what an idle release costs."""
