@@ -73,12 +73,6 @@ class Metrics:
         self._lag = self._gauge("alineod_loop_lag_seconds", "How late the event loop last came to its turn.")
 
     def _count_work(self) -> None:
-        self._appends = Histogram(
-            "alineod_ledger_append_seconds",
-            "Time until an append was acknowledged.",
-            registry=self.registry,
-            buckets=_CALL_BUCKETS,
-        )
         self._agents = self._gauge("alineod_agents", "Agents by phase.", "phase")
         self._returns = self._counter("alineod_agent_returns", "Agents that came back, by the rung that held.", "rung")
 
@@ -126,10 +120,6 @@ class Metrics:
     def set_lag(self, seconds: float) -> None:
         """How late the event loop came to its turn."""
         self._lag.set(seconds)
-
-    def observe_append(self, seconds: float) -> None:
-        """An append to the ledger was acknowledged."""
-        self._appends.observe(seconds)
 
     def set_agents(self, by_phase: Mapping[str, int]) -> None:
         """How many agents are in each phase; phases that are not named have none."""

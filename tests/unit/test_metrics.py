@@ -22,7 +22,6 @@ NAMES = {
     "alineod_lease_epoch",
     "alineod_lease_renew_seconds",
     "alineod_loop_lag_seconds",
-    "alineod_ledger_append_seconds",
     "alineod_agents",
     "alineod_agent_returns",
 }
@@ -40,7 +39,6 @@ def observe_everything(metrics: Metrics) -> None:
     metrics.observe_renewal(0.01)
     metrics.set_epoch(4)
     metrics.set_lag(0.1)
-    metrics.observe_append(0.3)
     metrics.set_agents({"Running": 2, "Done": 1})
     metrics.count_return("Restore")
 

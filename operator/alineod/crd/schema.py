@@ -18,7 +18,6 @@ from alineod.crd.base import Record, Rule, Schema, WithoutRules, field_alias
 
 Json = dict[str, Any]
 
-INT64_MAX = 2**63 - 1
 SHOWN_DEFAULT = 40  # longer defaults are not worth a line
 
 

@@ -6,14 +6,16 @@ Knows which resources this program touches. It must not know what a spec means: 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from alineod.podspec import names
+
 # An object exactly as the API server gave it. It is parsed into a model by the first who needs its meaning.
 Json = dict[str, Any]
 
-MANAGED_BY = "app.kubernetes.io/managed-by"
-MANAGER = "alineod"
+MANAGED_BY = names.MANAGED_BY
+MANAGER = names.MANAGER
 STATUS_MANAGER = "alineod-status"
-AGENT_LABEL = "alineo.dev/agent"
-SWARM_LABEL = "alineo.dev/swarm"
+AGENT_LABEL = names.AGENT
+SWARM_LABEL = names.SWARM
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,9 +40,7 @@ class Resource:
 SWARMS = Resource("alineo.dev", "v1alpha1", "swarms", "Swarm")
 AGENTS = Resource("alineo.dev", "v1alpha1", "agents", "Agent")
 PODS = Resource("", "v1", "pods", "Pod")
-CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-SECRETS = Resource("", "v1", "secrets", "Secret")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
