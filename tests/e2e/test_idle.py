@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from pykube.objects import Namespace
 
 from tests.support.e2e_expect import has_checkpoint, in_phase, is_current
 from tests.support.e2e_objects import Agent, Swarm, build_swarm, play, text
@@ -21,6 +22,7 @@ def test_an_idle_minute_has_no_write_but_the_lease_and_no_line_in_the_log(
     world.apply(space, build_swarm("calm", [{"name": "one", "prompt": play(text("Done."), say="Be calm.")}]))
     world.wait_agent(space, "calm-one", in_phase("Done") & has_checkpoint(1) & is_current())
     world.wait_swarm(space, "calm", is_current())
+    world.until("namespaces of other tests should be gone", lambda: not _others(world, space))
     time.sleep(5)  # what belongs to the turn's end, such as Events, is written behind it
     before = [one["metadata"]["resourceVersion"] for kind in (Swarm, Agent) for one in world.read_all(kind, space)]
     mark, lines = audit.mark(), _count_lines(world)
@@ -30,6 +32,12 @@ def test_an_idle_minute_has_no_write_but_the_lease_and_no_line_in_the_log(
     after = [one["metadata"]["resourceVersion"] for kind in (Swarm, Agent) for one in world.read_all(kind, space)]
     assert after == before
     assert _count_lines(world) == lines, f"the operator spoke while nothing happened:\n{world.read_operator_log(5)}"
+
+
+def _others(world: World, space: str) -> list[str]:
+    """Namespaces of tests that are still going away: what happens in them is not nothing."""
+    found = Namespace.objects(world.kube).filter(selector={"alineo.dev/e2e": "true"})
+    return [one.name for one in found if one.name != space]
 
 
 def _count_lines(world: World) -> int:

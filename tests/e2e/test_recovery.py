@@ -134,7 +134,10 @@ def test_an_agent_without_checkpoints_comes_back_blank_in_its_place(
     assert "turn" not in back["status"]["restore"]
     key = f"{space}/{BLANK}"
     api.prompt(key, "And now?")
-    assert api.result(key, turn=2, wait=60).body["result"] == "SEEN 1: And now?"
+    said = api.result(key, turn=2, wait=60).body["result"]
+    assert said.startswith("SEEN 1: [Turn 1 ")
+    assert "came back blank" in said
+    assert find_condition(back, "Interrupted")["reason"] == "CleanTurnLost"
     rows = world.read_ledger(agent=key)
     assert the_one(rows, "agent.restored")["payload"].get("checkpointTurn") is None
     assert "agent.checkpointed" not in names_of(rows, key)

@@ -85,6 +85,7 @@ class RunFacts:
     exists: bool
     ours: bool
     state: RunState | None
+    kind_renewed: bool = False  # the Agent CRD is younger than this agent: its object went with the former CRD
     listed: bool = False  # the swarm's spec has an entry for this agent
     supervision: SupervisionSpec = field(default_factory=SupervisionSpec)
 
@@ -159,6 +160,7 @@ class SwarmFacts:
     object: SwarmObject | None
     invalid: Trouble | None
     ledger: RunState | None
+    kind_renewed: bool = False  # the Swarm CRD is younger than this run: its object went with the former CRD
     members: tuple[MemberObject, ...] = ()
     taken: tuple[str, ...] = ()
     agents: Mapping[str, AgentState] = field(default_factory=dict)

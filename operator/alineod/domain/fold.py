@@ -56,13 +56,15 @@ def _apply_row(row: Row, runs: dict[str, RunState], agents: dict[str, AgentState
 
 def _start_run(row: Row, body: ev.RunStarted, before: RunState | None) -> RunState:
     at, seq = (before.started_at, before.started_seq) if before and body.adopted else (row.time, row.seq)
-    return RunState(row.run, body.uid, body.cluster_uid, body.instance, at, seq, row.seq, body.deletion_policy)
+    return RunState(
+        row.run, body.uid, body.cluster_uid, body.instance, at, seq, row.seq, row.time, body.deletion_policy
+    )
 
 
 def _spawn(row: Row, key: str, body: ev.AgentSpawned, before: AgentState | None) -> AgentState:
     if before and body.adopted:
-        return replace(before, uid=body.uid, spec=body.spec)
-    fresh = AgentState(key, row.run, body.uid, body.alias, body.parent, body.spec, row.time, row.seq)
+        return replace(before, uid=body.uid, spec=body.spec, claimed_at=row.time)
+    fresh = AgentState(key, row.run, body.uid, body.alias, body.parent, body.spec, row.time, row.seq, row.time)
     # Incarnations go on counting, so that no pod name and no object key of the former agent is ever used again.
     if before is None:
         return fresh

@@ -26,7 +26,7 @@ def rule_deleted(facts: AgentFacts) -> Decision | None:
     ledger = facts.ledger
     if facts.object is not None or facts.invalid is not None:
         return None
-    if ledger is None or ledger.closed:
+    if ledger is None or ledger.closed or facts.run.kind_renewed:
         return Decision("gone", None)
     removed = facts.run.exists and not facts.run.listed
     reason, message = (ENTRY_REMOVED, "it has no entry in its swarm any more") if removed else (DELETED, GONE)

@@ -94,6 +94,7 @@ class AgentState:
     spec: Mapping[str, Any]
     spawned_at: float
     spawned_seq: int = 0  # its first event
+    claimed_at: float = 0.0  # when its present object was taken note of
     first_incarnation: int = 1  # pods of former agents of the name come before it
     state: LedgerState = LedgerState.SPAWNING
     reason: str = "Spawned"
@@ -129,6 +130,7 @@ class RunState:
     started_at: float
     started_seq: int  # the event it began with
     resumed_seq: int  # the event it last began with or was brought over with
+    claimed_at: float = 0.0  # when its present object was taken note of
     deletion_policy: str = "Retain"
     deleted: bool = False
     seq: int = 0  # its newest event

@@ -37,7 +37,7 @@ def rule_deleted(facts: SwarmFacts) -> Decision | None:
     run = facts.ledger
     if facts.object is not None or facts.invalid is not None:
         return None
-    if run is None or run.deleted or run.cluster_uid != facts.cluster_uid:
+    if run is None or run.deleted or run.cluster_uid != facts.cluster_uid or facts.kind_renewed:
         return Decision("gone", None)
     return Decision("deleted", None, _end_run(facts, run, "Deleted", "the Swarm object was deleted"))
 
@@ -74,11 +74,12 @@ def rule_leaving(facts: SwarmFacts) -> Decision | None:
 
 
 def rule_start(facts: SwarmFacts) -> Decision | None:
-    """A new run; or the old one under another object, when it was brought over from another cluster."""
+    """A new run; or the old one under another object: from another cluster, or applied again after its CRD was."""
     obj, run = facts.object, facts.ledger
     if obj is None or (run is not None and run.uid == obj.uid and not run.deleted):
         return None
-    adopted = run is not None and not run.deleted and (obj.adopt or run.cluster_uid != facts.cluster_uid)
+    brought_over = run is not None and (run.cluster_uid != facts.cluster_uid or facts.kind_renewed)
+    adopted = run is not None and not run.deleted and (obj.adopt or brought_over)
     ending: tuple[Action, ...] = ()
     if run is not None and not run.deleted and not adopted:
         ending = _end_run(facts, run, "Replaced", "another Swarm object has taken the name")

@@ -1,5 +1,7 @@
 """The facts of one object: from the store, the ledger and what this term has heard. Absence is confirmed by a read."""
 
+from dataclasses import replace
+
 from alineod.crd.agent import AgentSpec
 from alineod.crd.check import check_agent, check_effective
 from alineod.crd.objects import ADOPT, Agent, Swarm
@@ -17,7 +19,7 @@ from alineod.domain.state import AgentState, is_of_run
 from alineod.errors import Denied, NotFound, Refused, Unavailable
 from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, read_label
 from alineod.podspec import names
-from alineod.podspec.observe import parse_pod
+from alineod.podspec.observe import parse_pod, parse_time
 from alineod.reconcile.circles import find_circle
 from alineod.reconcile.places import count_places
 from alineod.reconcile.pods import find_pod
@@ -57,6 +59,15 @@ async def _confirm_served(world: World, resource: Resource) -> None:
         raise Unavailable("ResourceNotServed", f"the CRD {resource} is being removed")
 
 
+async def is_renewed(world: World, resource: Resource, since: float) -> bool:
+    """Whether the CRD is younger than `since` (Unix seconds): then objects of before went with the former one."""
+    try:
+        crd = await world.gateway.get(CRDS, "", str(resource))
+    except (Denied, NotFound):
+        return False
+    return parse_time(crd["metadata"].get("creationTimestamp")) > since
+
+
 async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None]:
     """The facts of an agent, and its object as parsed."""
     ledger = world.ledger.state.agents.get(key)
@@ -67,6 +78,8 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
     except Refused as error:
         agent, invalid = None, Trouble(error.reason, error.message)
     swarm, run = _gather_run(world, agent, ledger)
+    if raw is None and ledger is not None and not ledger.closed:
+        run = replace(run, kind_renewed=await is_renewed(world, AGENTS, ledger.claimed_at))
     obj = None
     if agent is not None:
         obj, invalid = _gather_object(world, agent, swarm)
@@ -110,7 +123,9 @@ def _gather_run(world: World, agent: Agent | None, ledger: AgentState | None) ->
     ours = owner in ("", world.release.instance)
     alias = ledger.alias if ledger else ""
     listed = any(entry.name == alias for entry in swarm.spec.agents)
-    return swarm, RunFacts(True, ours, world.ledger.state.runs.get(run), listed, swarm.spec.supervision)
+    return swarm, RunFacts(
+        True, ours, world.ledger.state.runs.get(run), listed=listed, supervision=swarm.spec.supervision
+    )
 
 
 def _parse_swarm(world: World, run: str) -> Swarm | None:

@@ -9,10 +9,11 @@ from alineod.domain.facts import (
     SwarmObject,
     Trouble,
 )  # fmt: skip
+from alineod.domain.state import RunState
 from alineod.domain.status import format_time
 from alineod.errors import Refused
 from alineod.kube.objects import AGENTS, SWARMS, Ref
-from alineod.reconcile.gather import read_object
+from alineod.reconcile.gather import is_renewed, read_object
 from alineod.reconcile.world import World
 
 
@@ -38,6 +39,7 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
         object=obj,
         invalid=invalid,
         ledger=ledger,
+        kind_renewed=await _is_renewed(world, ledger, obj),
         members=members,
         taken=_taken(world, key, swarm, members),
         agents={a.key: a for a in world.ledger.state.agents.values() if a.run == key},
@@ -46,6 +48,13 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
         replicated_seq=world.ledger.acknowledged_seq if world.bucket else 0,
     )
     return facts, swarm
+
+
+async def _is_renewed(world: World, run: RunState | None, obj: SwarmObject | None) -> bool:
+    """Asked only where the run's own object is not there."""
+    if run is None or run.deleted or (obj is not None and obj.uid == run.uid):
+        return False
+    return await is_renewed(world, SWARMS, run.claimed_at)
 
 
 def _gather_swarm_object(swarm: Swarm) -> tuple[SwarmObject, Trouble | None]:

@@ -74,6 +74,15 @@ def test_brought_over_it_is_the_same_run(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.behaviour("10.7")
+def test_a_swarm_that_went_with_its_crd_was_not_deleted_and_comes_back_as_itself() -> None:
+    assert decide_swarm(_facts(object=None, kind_renewed=True)).actions == ()
+    (append,) = decide_swarm(_facts(object=_object(uid="uid-new"), kind_renewed=True)).actions
+    assert isinstance(append, Append)
+    assert [type(entry.body) for entry in append.entries] == [ev.RunStarted]
+    assert append.entries[0].body == ev.RunStarted(uid="uid-new", cluster_uid="c", instance="default", adopted=True)
+
+
+@pytest.mark.behaviour("10.7")
 def test_in_another_cluster_a_swarm_that_is_not_there_yet_is_not_deleted() -> None:
     assert decide_swarm(_facts(object=None, cluster_uid="c2")).actions == ()
     assert _bodies(_facts(object=None)) == ["agent.ended", "handle.settled", "run.deleted"]
