@@ -8,6 +8,7 @@ pytest tests/e2e -m smoke             one level of it
 
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -29,6 +30,8 @@ LEVELS = {
     "disruptive": "takes away what other tests stand on; runs last",
 }
 OURS = "alineo.dev/e2e"
+# In the names of namespaces: the ledger of a cluster that was used before remembers what ran in them.
+RUN = secrets.token_hex(2)
 Spaces = Callable[[str], str]
 
 
@@ -80,7 +83,7 @@ def spaces(world: World, request: pytest.FixtureRequest) -> Iterator[Spaces]:
     stem = re.sub(r"[^a-z0-9]+", "-", request.module.__name__.rpartition(".")[2].removeprefix("test_"))
 
     def make(name: str = "") -> str:
-        namespace = f"e2e-{stem}-{name}".rstrip("-")
+        namespace = "-".join(filter(None, ("e2e", stem, name, RUN)))
         world.create_namespace(namespace, {OURS: "true", "pod-security.kubernetes.io/enforce": "baseline"})
         made.append(namespace)
         world.apply(namespace, build_secret(MODEL_SECRET, {"api-key": MODEL_KEY}))
