@@ -85,6 +85,8 @@ class RunFacts:
     exists: bool
     ours: bool
     state: RunState | None
+    uid: str = ""  # of the Swarm object that is there
+    here: bool = True  # the run is of this cluster; another one's objects are still to be brought
     kind_renewed: bool = False  # the Agent CRD is younger than this agent: its object went with the former CRD
     listed: bool = False  # the swarm's spec has an entry for this agent
     supervision: SupervisionSpec = field(default_factory=SupervisionSpec)

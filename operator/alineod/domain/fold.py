@@ -63,8 +63,8 @@ def _start_run(row: Row, body: ev.RunStarted, before: RunState | None) -> RunSta
 
 def _spawn(row: Row, key: str, body: ev.AgentSpawned, before: AgentState | None) -> AgentState:
     if before and body.adopted:
-        return replace(before, uid=body.uid, spec=body.spec, claimed_at=row.time)
-    fresh = AgentState(key, row.run, body.uid, body.alias, body.parent, body.spec, row.time, row.seq, row.time)
+        return replace(before, uid=body.uid, spec=body.spec, claimed_at=row.time, claimed_seq=row.seq)
+    fresh = AgentState(key, row.run, body.uid, body.alias, body.parent, body.spec, row.time, row.seq, row.time, row.seq)
     # Incarnations go on counting, so that no pod name and no object key of the former agent is ever used again.
     if before is None:
         return fresh

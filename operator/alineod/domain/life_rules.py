@@ -4,7 +4,7 @@ from alineod.crd.agent import StartFrom, Wait
 from alineod.domain import events as ev
 from alineod.domain.actions import Append, Decision, DeletePod, Standing
 from alineod.domain.events import Entry, LedgerState, Outcome
-from alineod.domain.facts import AgentFacts, AgentObject
+from alineod.domain.facts import AgentFacts, AgentObject, RunFacts
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_end, entry
 from alineod.domain.waits import decide_wait
@@ -26,11 +26,20 @@ def rule_deleted(facts: AgentFacts) -> Decision | None:
     ledger = facts.ledger
     if facts.object is not None or facts.invalid is not None:
         return None
-    if ledger is None or ledger.closed or facts.run.kind_renewed:
+    if ledger is None or ledger.closed or not _was_deleted(facts.run, ledger):
         return Decision("gone", None)
     removed = facts.run.exists and not facts.run.listed
     reason, message = (ENTRY_REMOVED, "it has no entry in its swarm any more") if removed else (DELETED, GONE)
     return Decision("deleted", None, (Append(build_end(ledger, Outcome.ABORTED, reason, message)),))
+
+
+def _was_deleted(run: RunFacts, ledger: AgentState) -> bool:
+    """Whether an object that is not there was deleted, and is not one that is still to come back with its run."""
+    state = run.state
+    if state is None or state.deleted:
+        return True
+    coming = run.exists and (run.uid != state.uid or ledger.claimed_seq < state.resumed_seq)
+    return run.here and not run.kind_renewed and not coming
 
 
 def rule_invalid(facts: AgentFacts) -> Decision | None:

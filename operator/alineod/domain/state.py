@@ -95,6 +95,7 @@ class AgentState:
     spawned_at: float
     spawned_seq: int = 0  # its first event
     claimed_at: float = 0.0  # when its present object was taken note of
+    claimed_seq: int = 0
     first_incarnation: int = 1  # pods of former agents of the name come before it
     state: LedgerState = LedgerState.SPAWNING
     reason: str = "Spawned"

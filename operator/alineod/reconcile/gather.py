@@ -117,15 +117,21 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
 def _gather_run(world: World, agent: Agent | None, ledger: AgentState | None) -> tuple[Swarm | None, RunFacts]:
     run = agent.run if agent else ledger.run if ledger else ""
     swarm = _parse_swarm(world, run)
+    state = world.ledger.state.runs.get(run)
+    here = state is None or state.cluster_uid == world.release.cluster_uid
     if swarm is None:
-        return None, RunFacts(False, True, world.ledger.state.runs.get(run))
-    owner = swarm.status.instance
-    ours = owner in ("", world.release.instance)
+        return None, RunFacts(False, True, state, here=here)
     alias = ledger.alias if ledger else ""
-    listed = any(entry.name == alias for entry in swarm.spec.agents)
-    return swarm, RunFacts(
-        True, ours, world.ledger.state.runs.get(run), listed=listed, supervision=swarm.spec.supervision
+    facts = RunFacts(
+        exists=True,
+        ours=swarm.status.instance in ("", world.release.instance),
+        state=state,
+        uid=swarm.metadata.uid,
+        here=here,
+        listed=any(entry.name == alias for entry in swarm.spec.agents),
+        supervision=swarm.spec.supervision,
     )
+    return swarm, facts
 
 
 def _parse_swarm(world: World, run: str) -> Swarm | None:

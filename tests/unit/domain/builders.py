@@ -30,7 +30,7 @@ def build_object(**change: Any) -> AgentObject:
 
 
 def build_run(**change: Any) -> RunFacts:
-    fields: dict[str, Any] = {"exists": True, "ours": True, "state": build_run_state()}
+    fields: dict[str, Any] = {"exists": True, "ours": True, "state": build_run_state(), "uid": "uid-s"}
     return RunFacts(**(fields | change))
 
 
@@ -46,7 +46,7 @@ def build_ledger(state: LedgerState = LedgerState.DONE, **change: Any) -> AgentS
     """An agent with a pod that has ended its first turn cleanly."""
     fields: dict[str, Any] = {
         "key": KEY, "run": RUN, "uid": UID, "alias": "lead", "parent": None, "spec": build_spec().dump(),
-        "spawned_at": 10.0, "spawned_seq": 2, "state": state,
+        "spawned_at": 10.0, "spawned_seq": 2, "claimed_seq": 2, "state": state,
         "pod": Pod("survey-lead-1", POD_UID, 1, None), "incarnation": 1,
         "turn": build_turn(state=TurnState.CLEAN), "last_clean_turn": 1,
     }  # fmt: skip

@@ -10,7 +10,7 @@ from alineod.domain import events as ev
 from alineod.domain.actions import Action, Append, CreatePod, DeletePod, Drive, Probe
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.events import LedgerState, Outcome, Rung
-from alineod.domain.facts import AgentFacts, Peer, PodPhase, Trouble
+from alineod.domain.facts import AgentFacts, Peer, PodPhase, RunFacts, Trouble
 from alineod.domain.state import Handle, InboxMessage, Pod
 from alineod.wire.archives import RestoreReport
 from alineod.wire.turns import TurnState
@@ -234,6 +234,21 @@ def test_situations(facts: AgentFacts, rule: str, reason: str | None, actions: l
     assert decision.rule == rule
     assert (decision.standing.reason if decision.standing else None) == reason
     assert _kinds(decision.actions) == actions
+
+
+@pytest.mark.behaviour("10.4", "10.7")
+@pytest.mark.parametrize(
+    "run",
+    [
+        build_run(exists=False, here=False),
+        build_run(uid="uid-new"),
+        build_run(state=build_run_state(resumed_seq=50)),
+        build_run(kind_renewed=True),
+    ],
+    ids=["of another cluster", "its swarm is still to be adopted", "its run was just adopted", "its CRD is new"],
+)
+def test_an_object_that_is_still_to_come_back_was_not_deleted(run: RunFacts) -> None:
+    assert decide_agent(build_facts(object=None, run=run)).actions == ()
 
 
 @pytest.mark.behaviour("2.18")
