@@ -52,6 +52,7 @@ class ControlApi:
                 answer = self._ask(method, path, body, self._token if token is None else token)
                 if answer.status != http.HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > end:
                     return answer
+                self._forward.close()  # it may lead to a process that led before
             except (OSError, http.client.HTTPException, DemoError) as error:
                 self._forward.close()
                 if time.monotonic() > end:
