@@ -79,6 +79,8 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         agent, invalid = None, Trouble(error.reason, error.message)
     swarm, run = _gather_run(world, agent, ledger)
     if raw is None and ledger is not None and not ledger.closed:
+        if not run.exists:  # it went with its swarm: was that one deleted, or is its CRD being removed?
+            await read_object(world, SWARMS, ledger.run, confirm=True)
         run = replace(run, kind_renewed=await is_renewed(world, AGENTS, ledger.claimed_at))
     obj = None
     if agent is not None:
