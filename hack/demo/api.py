@@ -44,19 +44,21 @@ class ControlApi:
         """One question.
 
         Raises:
-            DemoError: nobody answered for a minute.
+            DemoError: nobody answered for a minute, counted from the first failure: a question may be held for longer.
         """
-        end = time.monotonic() + PATIENCE
+        end = None
         while True:
             try:
                 answer = self._ask(method, path, body, self._token if token is None else token)
-                if answer.status != http.HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > end:
+                if answer.status != http.HTTPStatus.SERVICE_UNAVAILABLE:
                     return answer
-                self._forward.close()  # it may lead to a process that led before
+                failure: object = answer
             except (OSError, http.client.HTTPException, DemoError) as error:
-                self._forward.close()
-                if time.monotonic() > end:
-                    raise DemoError(f"the control API does not answer: {error}") from error
+                failure = error
+            self._forward.close()  # it may lead to a process that led before
+            end = end or time.monotonic() + PATIENCE
+            if time.monotonic() > end:
+                raise DemoError(f"the control API does not answer: {failure}")
             time.sleep(0.5)
 
     def _ask(self, method: str, path: str, body: object, token: str) -> Answer:
