@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hack.demo.run import DemoError, run
-from hack.demo.target import ROOT, Kind, Target, devcluster, find_tool
+from hack.demo.target import ROOT, Kind, Target, devcluster
 
 SYSTEM = "alineod-system"
 PARTS = "alineod-parts"
@@ -56,7 +56,7 @@ def load_images(target: Target, images: Images) -> None:
         case Kind.KIND:
             name = target.context.removeprefix("kind-")
             for archive in images.archives:
-                run([find_tool(target.tools, "kind"), "load", "image-archive", archive, f"--name={name}"])
+                run(["kind", "load", "image-archive", archive, f"--name={name}"])
         case Kind.CURRENT:
             pass
 
