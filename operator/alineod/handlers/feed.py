@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import kopf
@@ -25,6 +25,10 @@ Deliver = Callable[[bool, Resource, Json], None]
 
 # Seconds for the loop to close what is still open when the watches have ended.
 GOODBYE = 0.25
+# What kopf calls the task of a watch; seconds between looks at those tasks; seconds kopf gets to end after one of them.
+WATCH = "watcher for "
+LOOK = 1.0
+GRACE = 10.0
 
 
 def build_deliver(store: Store, metrics: Metrics) -> Deliver:
@@ -89,6 +93,20 @@ def _build_handler(resource: Resource, hand_over: Deliver) -> Any:
     return feed
 
 
+def _count_watches() -> int:
+    """Kopf's tasks in this loop that watch, by the names it gives them."""
+    return sum(task.get_name().startswith(WATCH) for task in asyncio.all_tasks())
+
+
+async def wait_for_loss(count: Callable[[], int], sleep: Callable[[float], Awaitable[None]]) -> None:
+    """Return some seconds after there were fewer than there have been."""
+    most = 0
+    while (now := count()) >= most:
+        most = now
+        await sleep(LOOK)
+    await sleep(GRACE)
+
+
 class Feed:
     """The watches over `watched` in `namespaces`, or everywhere when there are none.
 
@@ -149,11 +167,17 @@ class Feed:
             self._stopping.set()
             self._die(why)
 
+    async def _guard(self) -> None:
+        """Kopf ends when one of its watches does, and was seen not to come to that end: what is stale must not lead."""
+        await wait_for_loss(_count_watches, asyncio.sleep)
+        self._end("a watch ended and kopf did not")
+
     async def _watch(self) -> None:
         # An event of this loop: kopf would wait for one of another kind in a thread that never ends by itself.
         self._kopf_loop, self._stop_flag = asyncio.get_running_loop(), asyncio.Event()
         if self._stopping.is_set():
             return
+        guard = asyncio.create_task(self._guard(), name="feed guard")
         try:
             await kopf.operator(
                 registry=self._registry,
@@ -166,5 +190,7 @@ class Feed:
             self._end("the watches ended")
         except Exception as error:
             self._end(f"the watches failed: {error!r}")
+        finally:
+            guard.cancel()
         # Streams that kopf has let go are closed by the loop in its next turns.
         await asyncio.sleep(GOODBYE)

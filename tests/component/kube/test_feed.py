@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from alineod.clock import SystemClock
+from alineod.handlers import feed as feed_module
 from alineod.handlers.feed import Feed, build_deliver, build_settings
 from alineod.handlers.login import Login
 from alineod.kube.access import ClusterAccess
@@ -194,6 +195,31 @@ async def test_a_list_that_is_refused_for_good_ends_the_process(tmp_path: Path, 
         bench.api.forget()
         bench.api.cut_watches()
         await until(lambda: bench.deaths)
+
+
+async def test_kopf_names_its_watches_as_the_guard_counts_them(tmp_path: Path) -> None:
+    async with feeding(tmp_path) as bench:
+        await until(lambda: all(bench.api.count_watches(each.resource.plural) for each in WATCHED))
+        loop = bench.feed._kopf_loop
+        assert loop is not None
+        names = [task.get_name() for task in asyncio.all_tasks(loop)]
+        assert sum(name.startswith(feed_module.WATCH) for name in names) == len(WATCHED)
+
+
+async def test_a_watch_that_ended_ends_the_process_even_if_kopf_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(stop_flag: asyncio.Event, **_: Any) -> None:
+        watch = asyncio.create_task(asyncio.sleep(0.2), name=f"{feed_module.WATCH}agents")
+        await stop_flag.wait()
+        await watch
+
+    monkeypatch.setattr(feed_module.kopf, "operator", hang)
+    monkeypatch.setattr(feed_module, "LOOK", 0.01)
+    monkeypatch.setattr(feed_module, "GRACE", 0.1)
+    async with feeding(tmp_path) as bench:
+        await until(lambda: bench.deaths)
+        assert bench.deaths == ["a watch ended and kopf did not"]
 
 
 async def test_a_token_that_was_rotated_is_taken_from_its_file(tmp_path: Path) -> None:
