@@ -104,7 +104,8 @@ def main(arguments: Sequence[str]) -> int:
     except DemoError as error:
         print(f"\nThe demo stops here: {error}", file=sys.stderr)
         return FAILED
-    show.say(f"\nAll of it was so, in {time.monotonic() - begun:.0f} s.")
+    end = "All of it was so" if verb == "up" else "What the demo installed is gone"
+    show.say(f"\n{end}, in {time.monotonic() - begun:.0f} s.")
     return 0
 
 
