@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from alineod.errors import Fenced, Unavailable
+from alineod.errors import AlineoError, Fenced, Unavailable
 from alineod.ledger.control import ControlSocket
 
 SYNC_TIMEOUT = 2.0
@@ -21,7 +21,7 @@ class LocalAcknowledger:
 
     configured = False
 
-    def confirm(self, report: Callable[[str], None]) -> None:
+    def confirm(self, report: Callable[[AlineoError], None]) -> None:
         """Nothing to wait for."""
 
     def stop(self) -> None:
@@ -38,7 +38,7 @@ class LitestreamAcknowledger:
         self._database = database
         self._stopped = threading.Event()
 
-    def confirm(self, report: Callable[[str], None]) -> None:
+    def confirm(self, report: Callable[[AlineoError], None]) -> None:
         pause = FIRST_PAUSE
         while not self._stopped.is_set():
             try:
@@ -46,7 +46,7 @@ class LitestreamAcknowledger:
             except Fenced:
                 raise
             except Unavailable as failure:
-                report(failure.message)
+                report(failure)
             self._stopped.wait(pause)
             pause = min(pause * 2, LAST_PAUSE)
         raise Unavailable("LedgerClosed", "The ledger was closed before the bucket confirmed the event.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import assert_never
 
 from alineod.clock import Clock
-from alineod.errors import Damaged, Unavailable
+from alineod.errors import AlineoError, Damaged, Unavailable
 from alineod.ledger.acknowledge import LitestreamAcknowledger, LocalAcknowledger
 from alineod.ledger.build import Built, Making, build_copy, build_new, check_restored
 from alineod.ledger.control import ControlSocket
@@ -126,7 +126,7 @@ async def _replicate(opening: Opening, epoch: int, path: Path) -> Acknowledger:
 
 
 async def _confirm_first(acknowledger: Acknowledger, patience: float) -> None:
-    problems: list[str] = []
+    problems: list[AlineoError] = []
     timer = asyncio.get_running_loop().call_later(patience, acknowledger.stop)
     confirmed = False
     try:
@@ -135,7 +135,7 @@ async def _confirm_first(acknowledger: Acknowledger, patience: float) -> None:
     except Unavailable as error:
         if not problems:
             raise
-        message = f"The bucket did not confirm the ledger within {patience:g} s: {problems[-1]}"
+        message = f"The bucket did not confirm the ledger within {patience:g} s: {problems[-1].message}"
         raise Unavailable("NotReplicated", message) from error
     finally:
         timer.cancel()

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from alineod.domain.events import Entry, Row
 from alineod.domain.state import State
+from alineod.errors import AlineoError
 
 Listener = Callable[[Sequence[Row]], None]
 Unsubscribe = Callable[[], None]
@@ -25,7 +26,7 @@ class Replication:
     committed_seq: int
     acknowledged_seq: int
     failing_since: float | None = None  # when the confirmation that is being tried failed first
-    error: str = ""
+    failure: AlineoError | None = None  # why it failed last
 
 
 class Ledger(Protocol):
@@ -88,11 +89,11 @@ class Acknowledger(Protocol):
         """Whether there is a replica at all."""
         ...
 
-    def confirm(self, report: Callable[[str], None]) -> None:
+    def confirm(self, report: Callable[[AlineoError], None]) -> None:
         """Return once every row committed before the call is safe; block and try again until then.
 
         Args:
-            report: told why, in a sentence, each time a try fails.
+            report: told why each time a try fails.
 
         Raises:
             Fenced: another process leads.

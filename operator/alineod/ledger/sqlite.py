@@ -116,8 +116,8 @@ class SqliteLedger:
             self._fatal(failure)
 
     def _explain_wait(self) -> Unavailable:
-        replication = self._writer.replication
-        why = replication.error or "the writer is busy"
+        failure = self._writer.replication.failure
+        why = failure.message if failure else "The writer is busy."
         return Unavailable(
             "NotAcknowledged",
             f"The event was not acknowledged within {self._limits.append:g} s: {why} It may still come to stand.",

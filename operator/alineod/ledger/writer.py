@@ -182,12 +182,12 @@ class Writer:
         # An earlier batch stands although its transaction or its confirmation was reported as failed.
         return [parse_row(stored) for stored in sql.read_rows(connection, before)]
 
-    def _report(self, error: str) -> None:
+    def _report(self, failure: AlineoError) -> None:
         since = self.replication.failing_since
         if since is None:
             since = self._clock.monotonic()
-            log.warning("Events wait for the bucket. %s", error)
-        self.replication = replace(self.replication, failing_since=since, error=error)
+            log.warning("Events wait for the bucket. %s", failure.message)
+        self.replication = replace(self.replication, failing_since=since, failure=failure)
 
     def _read_time(self) -> int:
         return int(self._clock.now().timestamp() * 1_000_000)

@@ -23,6 +23,7 @@ from tests.unit.ledger.entries import build_entry, build_text
 
 MAKING = Making("default", 1, 0, lambda: b"s" * 32)
 LIMITS = Limits(append=20.0, close=0.2)
+AWAY = Unavailable("BucketUnreachable", "The bucket is away.")
 
 
 class Gate:
@@ -36,9 +37,9 @@ class Gate:
         self._turn = threading.Semaphore(0)
         self._stopped = False
 
-    def confirm(self, report: Callable[[str], None]) -> None:
+    def confirm(self, report: Callable[[AlineoError], None]) -> None:
         self.calls += 1
-        report("The bucket is away.")
+        report(AWAY)
         self._turn.acquire()
         if self.failure or self._stopped:
             raise self.failure or Unavailable("LedgerClosed", "closed")
@@ -105,14 +106,14 @@ async def test_nothing_is_seen_before_it_is_acknowledged(open_file: Open, path: 
     assert not task.done()  # and nobody knows
     assert (ledger.state, ledger.acknowledged_seq, await ledger.read(), heard) == (State(), 0, [], [])
     assert ledger.replication.committed_seq == 1
-    assert ledger.replication.error == "The bucket is away."
+    assert ledger.replication.failure is AWAY
     assert ledger.replication.failing_since is not None
 
     gate.let()
     rows = await task
     assert (ledger.acknowledged_seq, await ledger.read(), heard) == (1, rows, rows)
     assert ledger.replication.failing_since is None
-    assert ledger.replication.error == ""
+    assert ledger.replication.failure is None
 
 
 async def test_what_comes_during_a_confirmation_is_confirmed_together(open_file: Open) -> None:
