@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from moto.server import ThreadedMotoServer
 
-from alineod.checkpoints.bucket import Bucket, Content, StoredObject
-from alineod.checkpoints.bucket_s3 import S3Bucket, S3Options
+from alineod.bucket.port import Bucket, Content, StoredObject
+from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.clock import SystemClock
 from alineod.errors import Conflict, Denied, NotFound, Refused, Unavailable
 from alineod.wire.turns import Grant

@@ -3,7 +3,7 @@
 import json
 import os
 
-from alineod.checkpoints.bucket_s3 import S3Bucket
+from alineod.bucket.s3 import S3Bucket
 from alineod.wire.archives import CheckpointReport
 from tests.support.sandbox import Sandbox, StandIn, until
 from tests.support.trees import read_tree

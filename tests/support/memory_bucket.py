@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from alineod.checkpoints.bucket import Content, StoredObject, check_conditions
+from alineod.bucket.port import Content, StoredObject, check_conditions
 from alineod.clock import Clock, SystemClock
 from alineod.errors import Conflict
 from alineod.wire.turns import Grant

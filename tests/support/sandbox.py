@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from alineod.checkpoints.bucket import Bucket
+from alineod.bucket.port import Bucket
 from alineod.errors import Unavailable
 from alineod.httpd import Request, Response, Route, Server, build_error, build_json, build_problem
 from alineod.wire.archives import (

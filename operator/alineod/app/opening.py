@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from alineod.app.parts import Parts
-from alineod.checkpoints.bucket import Bucket
-from alineod.checkpoints.bucket_s3 import S3Bucket, S3Options, build_client
+from alineod.bucket.port import Bucket
+from alineod.bucket.s3 import S3Bucket, S3Options, build_client
 from alineod.checkpoints.keys import build_probe_key
 from alineod.errors import AlineoError, Denied, Unavailable
 from alineod.kube.access import ClusterAccess

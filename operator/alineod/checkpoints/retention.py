@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from alineod.checkpoints.bucket import StoredObject
+from alineod.bucket.port import StoredObject
 from alineod.checkpoints.keys import parse_checkpoint_name
 
 ASIDE_AGE = 7 * 24 * 3600.0

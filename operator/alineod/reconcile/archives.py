@@ -9,7 +9,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
-from alineod.checkpoints.bucket import Bucket
+from alineod.bucket.port import Bucket
 from alineod.checkpoints.keys import (
     build_checkpoint_key,
     build_checkpoint_prefix,

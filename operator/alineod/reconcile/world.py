@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from alineod.checkpoints.bucket import Bucket
+from alineod.bucket.port import Bucket
 from alineod.clock import Clock
 from alineod.domain.facts import Trouble
 from alineod.kube.gateway import Gateway

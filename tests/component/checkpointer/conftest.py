@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from alineod.checkpoints.bucket_s3 import S3Bucket, S3Options
+from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.clock import SystemClock
 from tests.support.sandbox import StandIn
 from tests.support.seaweed import Seaweed, running_seaweed

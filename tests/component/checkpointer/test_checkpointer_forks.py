@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from alineod.checkpoints.bucket_s3 import S3Bucket
+from alineod.bucket.s3 import S3Bucket
 from alineod.wire.archives import (
     ForkRequest,
     ForkResult,

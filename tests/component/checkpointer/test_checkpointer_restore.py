@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alineod.checkpoints.bucket_s3 import S3Bucket
+from alineod.bucket.s3 import S3Bucket
 from alineod.wire.archives import (
     CutRequest,
     InputFile,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alineod.checkpoints.bucket import StoredObject
+from alineod.bucket.port import StoredObject
 from alineod.checkpoints.keys import (
     CheckpointName,
     build_base,

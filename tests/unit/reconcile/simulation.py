@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from alineod.checkpoints.bucket import Bucket
+from alineod.bucket.port import Bucket
 from alineod.domain.facts import PodFacts
 from alineod.errors import Conflict, Unavailable
 from alineod.kube.memory import Call, MemoryGateway, Moment

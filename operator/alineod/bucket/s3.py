@@ -1,4 +1,4 @@
-"""The bucket over S3. The only module that knows the S3 client; runs in the operator, never in a sandbox.
+"""The bucket over S3. The only module that knows the S3 client.
 
 Keys come from the client's own chain (environment, files, the cloud's identity). Signing asks nobody.
 """
@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
-from alineod.checkpoints.bucket import Content, StoredObject, check_conditions
+from alineod.bucket.port import Content, StoredObject, check_conditions
 from alineod.clock import Clock
 from alineod.errors import AlineoError, Conflict, Denied, NotFound, Refused, Unavailable
 from alineod.wire.turns import Grant
