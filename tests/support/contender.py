@@ -13,12 +13,14 @@ from alineod.kube.elector import Elector
 from alineod.kube.exits import LEASE_LOST, exit_at_once
 from alineod.kube.lease import LeaseTiming
 from alineod.kube.lease_client import LeaseClient
+from alineod.kube.lease_watch import LeaseWatch
 
 
 def main(server: str, lease: str, name: str, *figures: str) -> None:
-    client = LeaseClient(ClusterAccess(server, token="t"), SystemClock(), "ns", lease)
+    where = ClusterAccess(server, token="t"), SystemClock(), "ns", lease
     elector = Elector(
-        client,
+        LeaseClient(*where),
+        LeaseWatch(*where),
         name,
         die=functools.partial(exit_at_once, LEASE_LOST),
         on_acquired=lambda epoch: print(epoch, flush=True),

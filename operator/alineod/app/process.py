@@ -24,6 +24,7 @@ from alineod.kube.exits import LEASE_LOST, exit_at_once
 from alineod.kube.health import Health, start_health_server, watch_loop
 from alineod.kube.lease import build_identity
 from alineod.kube.lease_client import LeaseClient
+from alineod.kube.lease_watch import LeaseWatch
 from alineod.kube.objects import PODS
 from alineod.metrics import Metrics, start_metrics_server
 from alineod.settings import Settings, parse_settings
@@ -58,6 +59,7 @@ async def _run(settings: Settings, access: ClusterAccess, env: Mapping[str, str]
 
     elector = Elector(
         LeaseClient(access, clock, settings.namespace, LEASE),
+        LeaseWatch(access, clock, settings.namespace, LEASE),
         build_identity(settings.pod_name, settings.pod_uid, lambda: uuid.uuid4().hex[:8]),
         die=lambda why: exit_at_once(LEASE_LOST, why),
         on_acquired=on_acquired,

@@ -29,6 +29,8 @@ from alineod.kube.lease import (
 
 # No single request may use up the time in which a second try could still save the lease.
 LONGEST_CALL = 5.0
+# How many pauses a watch may be silent before the Lease is read all the same: a leader renews once in each.
+SILENT_PAUSES = 2.5
 
 
 class LeasePort(Protocol):
@@ -37,6 +39,16 @@ class LeasePort(Protocol):
     def read(self, seconds: float) -> LeaseRecord | None: ...
 
     def write(self, record: LeaseRecord, acquired: datetime, seconds: float) -> LeaseRecord: ...
+
+
+class WatchPort(Protocol):
+    """Whoever tells of changes of the Lease, as `kube.lease_watch` does. `stop` may be called from another thread."""
+
+    def wait(self, known: LeaseRecord, seconds: float) -> None: ...
+
+    def close(self) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 def read_uptime() -> float:
@@ -49,6 +61,7 @@ class Elector:
 
     Args:
         port: the Lease.
+        watch: what a standby waits at; where it fails, the Lease is read once in a while.
         me: a name that no other process has, as `build_identity` makes it.
         die: ends the process, told why; called from the elector's threads when the lease is lost. It does not return.
         on_acquired: told the epoch, once, from the elector's thread.
@@ -61,6 +74,7 @@ class Elector:
     def __init__(
         self,
         port: LeasePort,
+        watch: WatchPort,
         me: str,
         *,
         die: Callable[[str], object],
@@ -70,7 +84,8 @@ class Elector:
         chance: Callable[[], float] = random.random,
         observe: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        self._port, self._me, self._die, self._on_acquired = port, me, die, on_acquired
+        self._port, self._watch, self._me = port, watch, me
+        self._die, self._on_acquired = die, on_acquired
         self._timing = timing or LeaseTiming()
         self._monotonic, self._chance, self._observe = monotonic, chance, observe
         self._observed: Observed | None = None
@@ -85,6 +100,11 @@ class Elector:
         self._talker = threading.Thread(target=self._run, name="elector", daemon=True)
         self._guard = threading.Thread(target=self._watch_deadline, name="elector-guard", daemon=True)
         self._log = logging.getLogger(__name__)
+
+    @property
+    def identity(self) -> str:
+        """The name that no other process has."""
+        return self._me
 
     @property
     def is_leader(self) -> bool:
@@ -143,6 +163,7 @@ class Elector:
         """Stop, and let the next one begin at once. To be called when nothing acts any more."""
         self._stopping.set()
         self._wake.set()
+        self._watch.stop()
         if self._talker.ident is not None:
             self._talker.join(LONGEST_CALL + 1)
         record = self._observed.record if self._observed is not None else None
@@ -162,10 +183,11 @@ class Elector:
         try:
             while not self._stopping.is_set():
                 self._wake.clear()
-                pause = self._step()
-                self._wake.wait(pause)
+                self._wake.wait(self._step())
         except Exception as error:  # a contender that stopped without a word would be believed
             self._end(f"the elector failed: {error!r}")
+        finally:
+            self._watch.close()
 
     def _end(self, why: str) -> None:
         self._stopping.set()
@@ -184,12 +206,14 @@ class Elector:
                     self._acquired = datetime.now(UTC)
                     self._take(epoch, over, now)
                     self._log.info("leading in epoch %d as %s", epoch, self._me)
+                    self._watch.close()
                     self._on_acquired(epoch)
                 case Renew(epoch, over):
                     self._take(epoch, over, now)
                     self._observe(self._monotonic() - now)
-                case Wait(seconds):
-                    pause = min(pause, seconds)
+                case Wait(seconds, over):
+                    self._problem = ""
+                    pause = self._stand_by(over, now + seconds, pause)
                 case Lost(why):
                     self._end(why)
                 case unknown:
@@ -200,6 +224,15 @@ class Elector:
             self._stale, self._problem = True, str(error)
             self._log.debug("the lease: %s", error)
         return pause
+
+    def _stand_by(self, over: LeaseRecord, end: float, pause: float) -> float:
+        """Wait for a change of the Lease, and return the seconds until it is read: none, unless the watch failed."""
+        try:
+            self._watch.wait(over, min(pause * SILENT_PAUSES, end - self._monotonic()))
+        except AlineoError as error:
+            self._log.debug("the lease is not watched: %s", error)
+            return min(pause, max(0.0, end - self._monotonic()))
+        return 0.0
 
     def _take(self, epoch: int, over: LeaseRecord | None, began: float) -> None:
         version, uid = (over.version, over.uid) if over is not None else ("", "")

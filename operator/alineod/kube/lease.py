@@ -70,9 +70,10 @@ class Renew:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Someone else holds it, for at most this many seconds more if nothing is heard of them."""
+    """Someone else holds it, for at most this many seconds more if `over` is still what the Lease says then."""
 
     seconds: float
+    over: LeaseRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,24 @@ def decide_lease(
     record = observed.record
     if record is None:
         return Acquire(floor, None)
-    # Our own name without leadership is a write of ours whose answer was lost: it is taken like a free one.
-    left = 0.0 if record.holder in ("", me) else observed.since + record.duration - now
-    return Wait(left) if left > 0 else Acquire(max(record.epoch + 1, floor), record)
+    left = 0.0 if _is_free(record.holder, me) else observed.since + record.duration - now
+    return Wait(left, record) if left > 0 else Acquire(max(record.epoch + 1, floor), record)
+
+
+def _is_free(holder: str, me: str) -> bool:
+    """Whether nobody who lives holds it. Our own name without leadership is a write of ours whose answer was lost."""
+    return holder in ("", me) or is_predecessor(holder, me)
+
+
+def is_predecessor(holder: str, me: str) -> bool:
+    """Whether `holder` was an earlier process of the pod that `me` is the process of now.
+
+    It has ended: the kubelet starts a container only after the one before it, and a process contends only while it
+    has the pod's ports (docs/decisions/0006). Names that do not say which pod they mean are never taken for one.
+    """
+    theirs, ours = holder.split("_"), me.split("_")
+    whole = len(theirs) == len(ours) == 3 and all(ours)
+    return whole and theirs[:2] == ours[:2] and theirs != ours
 
 
 def _decide_as_leader(
@@ -158,7 +174,7 @@ def build_lease(
 
 
 def build_identity(pod_name: str, pod_uid: str, build_random: Callable[[], str]) -> str:
-    """A holder's name that no other process has, not even the next one of the same pod."""
+    """A holder's name that no other process has, not even the next one of the same pod; `is_predecessor` reads it."""
     return f"{pod_name}_{pod_uid}_{build_random()}"
 
 

@@ -5,6 +5,7 @@ It must not decide anything; what answers mean is in `kube.failures`.
 
 import http.client
 import socket
+import ssl
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -73,7 +74,8 @@ class LeaseClient:
         return parsed
 
     def _send(self, method: str, path: str, body: Json | None, seconds: float) -> tuple[int, Mapping[str, str], bytes]:
-        connection = self._connection = self._connection or self._connect(seconds)
+        connection = self._connection or build_connection(self._access.server, self._tls, seconds)
+        self._connection = connection
         connection.timeout = seconds
         if isinstance(connection.sock, socket.socket):
             connection.sock.settimeout(seconds)
@@ -83,9 +85,11 @@ class LeaseClient:
         answer = response.read()
         return response.status, {"Retry-After": response.getheader("Retry-After") or ""}, answer
 
-    def _connect(self, seconds: float) -> http.client.HTTPConnection:
-        parts = urlsplit(self._access.server)
-        host, port = parts.hostname or "", parts.port
-        if self._tls is None:
-            return http.client.HTTPConnection(host, port, timeout=seconds)
-        return http.client.HTTPSConnection(host, port, timeout=seconds, context=self._tls)
+
+def build_connection(server: str, tls: ssl.SSLContext | None, seconds: float) -> http.client.HTTPConnection:
+    """A connection to the API server, not yet opened; no wait on it is longer than `seconds`."""
+    parts = urlsplit(server)
+    host, port = parts.hostname or "", parts.port
+    if tls is None:
+        return http.client.HTTPConnection(host, port, timeout=seconds)
+    return http.client.HTTPSConnection(host, port, timeout=seconds, context=tls)

@@ -39,9 +39,9 @@ PERMISSIONS: tuple[Permission, ...] = (
     # Sandboxes: watched, made and ended, never changed.
     Permission(Scope.WATCHED, "", ("pods",), ("get", "list", "watch", "create", "delete")),
     Permission(Scope.WATCHED, "events.k8s.io", ("events",), ("create",)),
-    # The Lease and the label by which the Service finds the leader.
-    Permission(Scope.OWN, "coordination.k8s.io", ("leases",), ("get", "create", "update")),
-    Permission(Scope.OWN, "", ("pods",), ("get", "patch")),
+    # The Lease, and the label by which the Service finds the leader: who leads takes it from who led before.
+    Permission(Scope.OWN, "coordination.k8s.io", ("leases",), ("get", "watch", "create", "update")),
+    Permission(Scope.OWN, "", ("pods",), ("get", "list", "patch")),
     # Who calls the control API, and whether the cluster lets them.
     Permission(Scope.CLUSTER, "authentication.k8s.io", ("tokenreviews",), ("create",)),
     Permission(Scope.CLUSTER, "authorization.k8s.io", ("subjectaccessreviews",), ("create",)),

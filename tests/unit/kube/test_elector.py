@@ -14,6 +14,8 @@ from alineod.kube.lease import LeaseRecord, LeaseTiming
 
 # A machine that is busy for a second must not look like a lost lease.
 FAST = LeaseTiming(duration=3.0, renew_deadline=2.0, retry=0.02)
+# A standby with these looks again when the test is long over.
+SLOW = LeaseTiming(duration=9000.0, renew_deadline=8000.0, retry=1000.0)
 
 
 class Lease:
@@ -25,7 +27,8 @@ class Lease:
         self.hang: threading.Event | None = None
         self.lose_answer = False
         self.writes = 0
-        self._lock = threading.Lock()
+        self.deaf = False
+        self._lock, self._changed = threading.Lock(), threading.Condition()
 
     def read(self, seconds: float) -> LeaseRecord | None:
         self._obstruct()
@@ -38,10 +41,16 @@ class Lease:
                 raise Conflict("Conflict", "another version")
             self.writes += 1
             self.record = replace(record, version=str(self.writes), uid="uid")
+        self.tell()
         if self.lose_answer:
             self.lose_answer = False
             raise Unavailable("Unreachable", "no answer")
         return self.record
+
+    def tell(self) -> None:
+        """Let those who watch look."""
+        with self._changed:
+            self._changed.notify_all()
 
     def _obstruct(self) -> None:
         if self.hang is not None:
@@ -50,13 +59,38 @@ class Lease:
             raise self.failure
 
 
+class Watch:
+    """A contender's watch over that Lease: told of every change, or broken where the Lease is `deaf`."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self.waits, self.closed, self._stopped = list[str](), False, False
+
+    def wait(self, known: LeaseRecord, seconds: float) -> None:
+        self.waits.append(known.version)
+        if self._lease.deaf:
+            raise Unavailable("Unreachable", "the watch is broken")
+        with self._lease._changed:
+            self._lease._changed.wait_for(lambda: self._stopped or self._lease.record != known, seconds)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._lease.tell()
+
+
 class Contender:
     """An elector and what became of it."""
 
-    def __init__(self, lease: Lease, name: str = "me") -> None:
+    def __init__(self, lease: Lease, name: str = "me", timing: LeaseTiming = FAST) -> None:
         self.died, self.acquired = threading.Event(), threading.Event()
         self.why, self.epochs = "", list[int]()
-        self.elector = Elector(lease, name, die=self._die, on_acquired=self._acquire, timing=FAST, chance=lambda: 0.5)
+        self.watch = Watch(lease)
+        self.elector = Elector(
+            lease, self.watch, name, die=self._die, on_acquired=self._acquire, timing=timing, chance=lambda: 0.5
+        )
 
     def _die(self, why: str) -> None:
         self.why = self.why or why
@@ -68,8 +102,8 @@ class Contender:
 
 
 @contextmanager
-def contending(lease: Lease, *names: str) -> Iterator[list[Contender]]:
-    contenders = [Contender(lease, name) for name in names or ("me",)]
+def contending(lease: Lease, *names: str, timing: LeaseTiming = FAST) -> Iterator[list[Contender]]:
+    contenders = [Contender(lease, name, timing) for name in names or ("me",)]
     try:
         for contender in contenders:
             contender.elector.start()
@@ -115,6 +149,60 @@ def test_a_released_lease_is_taken_at_once_in_the_next_epoch() -> None:
     with contending(lease, "next") as [other]:
         wait(other.acquired)
     assert other.epochs == [2]
+
+
+def test_a_standby_takes_a_released_lease_when_its_watch_tells() -> None:
+    lease = Lease()
+    with contending(lease, "leader", timing=SLOW) as [leader]:
+        wait(leader.acquired)
+        with contending(lease, "standby", timing=SLOW) as [standby]:
+            until(lambda: len(standby.watch.waits) > 0)
+            assert not standby.elector.is_leader
+            leader.elector.release()
+            wait(standby.acquired)
+            assert standby.epochs == [2]
+            assert standby.watch.closed
+        assert leader.watch.waits == []
+
+
+def test_a_standby_whose_watch_is_broken_looks_once_in_a_while() -> None:
+    lease = Lease()
+    lease.deaf = True
+    with contending(lease, "leader") as [leader]:
+        wait(leader.acquired)
+        with contending(lease, "standby") as [standby]:
+            until(lambda: len(standby.watch.waits) > 3)
+            leader.elector.release()
+            wait(standby.acquired)
+
+
+def test_a_watch_that_is_silent_is_not_believed_for_long() -> None:
+    lease = Lease()
+    with contending(lease, "leader") as [leader]:
+        wait(leader.acquired)
+        with contending(lease, "standby") as [standby]:
+            until(lambda: len(standby.watch.waits) > 0)
+            lease.tell = lambda: None  # type: ignore[method-assign]
+            leader.elector.release()
+            wait(standby.acquired)
+
+
+def test_a_standby_that_is_told_to_stop_does_not_wait_for_news() -> None:
+    lease = Lease()
+    lease.record = LeaseRecord("other", 9000.0, 7, "0")
+    with contending(lease, timing=SLOW) as [me]:
+        until(lambda: len(me.watch.waits) > 0)
+        me.elector.release()
+        assert not me.elector.is_alive
+    assert (lease.record.holder, me.epochs, me.why) == ("other", [], "")
+
+
+def test_a_restarted_container_does_not_wait_for_its_own_lease() -> None:
+    lease = Lease()
+    lease.record = LeaseRecord("pod_uid_1", 9000.0, 7, "0")
+    with contending(lease, "pod_uid_2", timing=SLOW) as [me]:
+        wait(me.acquired)
+    assert (me.epochs, me.watch.waits) == ([8], [])
 
 
 def test_a_standby_waits_and_takes_over_from_the_silent() -> None:

@@ -1,7 +1,7 @@
 """Who leads: the table of decisions, and contenders with clocks, delays and losses of their own."""
 
 import heapq
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -23,6 +23,7 @@ from alineod.kube.lease import (
     build_lease,
     compute_observed,
     decide_lease,
+    is_predecessor,
     parse_lease,
 )
 
@@ -42,8 +43,8 @@ OTHERS, MINE, FREE = build_record(), build_record("me"), build_record("", durati
         (None, 0.0, None, 0.0, 1, Acquire(1, None)),
         (None, 0.0, None, 0.0, 38, Acquire(38, None)),
         (FREE, 0.0, None, 0.0, 1, Acquire(5, FREE)),
-        (OTHERS, 0.0, None, 1.0, 1, Wait(14.0)),
-        (OTHERS, 0.0, None, 14.5, 1, Wait(0.5)),
+        (OTHERS, 0.0, None, 1.0, 1, Wait(14.0, OTHERS)),
+        (OTHERS, 0.0, None, 14.5, 1, Wait(0.5, OTHERS)),
         (OTHERS, 0.0, None, 15.0, 1, Acquire(5, OTHERS)),
         (OTHERS, 0.0, None, 15.0, 9, Acquire(9, OTHERS)),
         (MINE, 0.0, None, 0.0, 1, Acquire(5, MINE)),
@@ -71,6 +72,49 @@ def test_what_a_contender_does(
     record: LeaseRecord | None, since: float, held: Held | None, now: float, floor: int, decision: Decision
 ) -> None:
     assert decide_lease(Observed(record, since), "me", held, now, TIMING, floor) == decision
+
+
+@pytest.mark.parametrize(
+    ("holder", "decision"),
+    [
+        ("pod_uid_1", Acquire),
+        ("pod_uid_2", Acquire),
+        ("pod_other_1", Wait),
+        ("pod-a_uid_1", Wait),
+        ("pod_uid_1_2", Wait),
+        ("pod_uid", Wait),
+        ("pod__1", Wait),
+        ("somebody", Wait),
+    ],
+    ids=[
+        "an earlier process of this pod",
+        "this process",
+        "a former pod of this name",
+        "another pod",
+        "no name of ours",
+        "no name of ours either",
+        "nobody knows which pod",
+        "another elector's",
+    ],
+)
+def test_a_restarted_container_takes_back_the_lease_of_its_pod(holder: str, decision: type[Decision]) -> None:
+    record = build_record(holder)
+    decided = decide_lease(Observed(record, 0.0), "pod_uid_2", None, 0.0, TIMING)
+    assert type(decided) is decision
+    if isinstance(decided, Acquire):
+        assert decided == Acquire(5, record)
+
+
+def test_a_process_that_does_not_know_its_pod_takes_nothing_back() -> None:
+    assert not is_predecessor("pod__1", "pod__2")
+    assert not is_predecessor("_uid_1", "_uid_2")
+    record = build_record("pod__1")
+    assert decide_lease(Observed(record, 0.0), "pod__2", None, 0.0, TIMING) == Wait(15.0, record)
+
+
+def test_a_leader_that_finds_another_process_of_its_pod_has_lost() -> None:
+    decision = decide_lease(Observed(build_record("pod_uid_2"), 0.0), "pod_uid_1", Held(4, 0.0), 1.0, TIMING)
+    assert isinstance(decision, Lost)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +200,23 @@ lucks = st.builds(
 )
 
 
+def contend_again(
+    server: Server, pod: str, offset: float, lives: list[list[Luck]], reigns: list[tuple[str, int, float, float]]
+) -> Generator[float, float, None]:
+    """A pod whose container is started again whenever it has ended, which it does in the middle of anything."""
+    for number, luck in enumerate(lives):
+        me = f"{pod}_uid_{number}"
+        end = yield from contend(server, me, offset, luck, reigns)
+        reigns[:] = [(who, epoch, begin, min(to, end) if who == me else to) for who, epoch, begin, to in reigns]
+
+
 def contend(
     server: Server, me: str, offset: float, luck: list[Luck], reigns: list[tuple[str, int, float, float]]
-) -> Generator[float, float, None]:
-    """A process that lives until it loses; yields pauses, is sent the true time, sees it shifted by `offset`."""
+) -> Generator[float, float, float]:
+    """A process that lives until it loses; yields pauses, is sent the true time, sees it shifted by `offset`.
+
+    Returns when it ended.
+    """
     observed: Observed | None = None
     held: Held | None = None
     now = (yield 0.0) + offset
@@ -171,7 +228,7 @@ def contend(
         began = now
         match decide_lease(observed, me, held, now, TIMING):
             case Lost():
-                return
+                return now - offset
             case Wait():
                 continue
             case Acquire(epoch, over):
@@ -182,15 +239,16 @@ def contend(
         answer = None if look.request_lost else server.write(wanted)
         now = (yield look.back) + offset
         if held is not None and now >= held.renewed + TIMING.renew_deadline:
-            return  # the guard has ended the process meanwhile
+            return now - offset  # the guard has ended the process meanwhile
         if answer is None or look.answer_lost:
             observed = compute_observed(observed, server.record, now)
             continue
         observed, held = compute_observed(observed, answer, now), Held(epoch, began)
         reigns.append((me, epoch, now - offset, began - offset + TIMING.renew_deadline))
+    return now - offset
 
 
-def run_contenders(contenders: list[Generator[float, float, None]]) -> None:
+def run_contenders(contenders: Sequence[Generator[float, float, object]]) -> None:
     agenda = [(0.0, number) for number, _ in enumerate(contenders)]
     for contender in contenders:
         next(contender)
@@ -206,14 +264,17 @@ def run_contenders(contenders: list[Generator[float, float, None]]) -> None:
 @settings(max_examples=300)
 @given(
     st.lists(
-        st.tuples(st.floats(-1e6, 1e6), st.lists(lucks, min_size=5, max_size=40)),
+        st.tuples(
+            st.floats(-1e6, 1e6),
+            st.lists(st.lists(lucks, min_size=1, max_size=20), min_size=1, max_size=4),
+        ),
         min_size=2,
         max_size=3,
     )
 )
-def test_there_are_never_two_leaders_and_no_epoch_is_used_twice(runs: list[tuple[float, list[Luck]]]) -> None:
+def test_there_are_never_two_leaders_and_no_epoch_is_used_twice(runs: list[tuple[float, list[list[Luck]]]]) -> None:
     server, reigns = Server(), list[tuple[str, int, float, float]]()
-    run_contenders([contend(server, f"p{number}", offset, luck, reigns) for number, (offset, luck) in enumerate(runs)])
+    run_contenders([contend_again(server, f"p{n}", offset, lives, reigns) for n, (offset, lives) in enumerate(runs)])
     for holder, _, begin, end in reigns:
         for other, _, other_begin, other_end in reigns:
             # A float as large as an offset leaves a microsecond of doubt.
