@@ -67,6 +67,10 @@ test-component: venv pi ## One process with its real partner: Pi, SeaweedFS, Lit
 test-e2e: bootstrap ## Everything, on the cluster that CLUSTER names
 	@$(PYTEST) tests/e2e
 
+.PHONY: chaos-ledger
+chaos-ledger: bootstrap ## Kill leaders for an hour while clients write: nothing acknowledged may be lost
+	@$(PYTHON) -m hack.chaos $(CHAOS_ARGS)
+
 .PHONY: bench-skeleton
 bench-skeleton: bootstrap ## Figures: starts, first turns, restores, idle memory and CPU
 	@$(PYTHON) -m hack.bench

@@ -30,8 +30,6 @@ ACCESS_KEY = "operator"
 SECRET_KEY = "operator-secret"
 REGION = "us-east-1"
 _FLAGS = (
-    "-ip=127.0.0.1",
-    "-ip.bind=127.0.0.1",
     "-master.telemetry=false",
     "-master.volumeSizeLimitMB=64",
     "-volume.max=64",
@@ -49,16 +47,20 @@ _START_LIMIT = 60.0
 
 @dataclass
 class Seaweed:
-    """One store. `start` and `stop` may be called again and again; the endpoint stays the same."""
+    """One store. `start` and `stop` may be called again and again; the endpoint stays the same.
+
+    `host` is the address it listens on; clients elsewhere need another than the default.
+    """
 
     directory: Path
     bucket: str
     ports: Mapping[str, int] = field(default_factory=lambda: dict(zip(_PORTS, _find_ports(len(_PORTS)), strict=True)))
+    host: str = "127.0.0.1"
     _process: subprocess.Popen[bytes] | None = None
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.ports['s3.port']}"
+        return f"http://{self.host}:{self.ports['s3.port']}"
 
     @property
     def env(self) -> dict[str, str]:
@@ -76,11 +78,12 @@ class Seaweed:
         config = self.directory / "s3.json"
         config.write_text(json.dumps(_build_identities()))
         sockets = (f"-filer.localSocket={data}/filer.sock", f"-s3.localSocket={data}/s3.sock")
-        ports = [f"-{name}={port}" for name, port in self.ports.items()]
+        places = [f"-ip={self.host}", f"-ip.bind={self.host}"]
+        places += [f"-{name}={port}" for name, port in self.ports.items()]
         command = [_find_weed(), "mini", f"-dir={data}", f"-s3.config={config}"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *_FLAGS, *sockets, *ports], stdout=log, stderr=subprocess.STDOUT, cwd=data
+                [*command, *_FLAGS, *sockets, *places], stdout=log, stderr=subprocess.STDOUT, cwd=data
             )
         self._wait()
 
@@ -110,9 +113,9 @@ class Seaweed:
 
 
 @contextlib.contextmanager
-def running_seaweed(directory: Path, bucket: str = "alineo") -> Iterator[Seaweed]:
+def running_seaweed(directory: Path, bucket: str = "alineo", host: str = "127.0.0.1") -> Iterator[Seaweed]:
     """A started store that is stopped at the end."""
-    store = Seaweed(directory, bucket)
+    store = Seaweed(directory, bucket, host=host)
     store.start()
     try:
         yield store
