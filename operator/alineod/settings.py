@@ -36,6 +36,13 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
+class Fencing(StrEnum):
+    """What keeps two leaders apart: the bucket's conditional writes, or the lease alone."""
+
+    CONDITIONAL_WRITES = "ConditionalWrites"
+    LEASE_ONLY = "LeaseOnly"
+
+
 @dataclass(frozen=True, slots=True)
 class BucketSettings:
     """Where checkpoints and the ledger's replica are kept; the keys are the S3 client's own environment.
@@ -47,6 +54,7 @@ class BucketSettings:
     prefix: str
     endpoint: str
     region: str
+    fencing: Fencing = Fencing.CONDITIONAL_WRITES
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +143,7 @@ def _read_bucket(reader: "_Reader") -> BucketSettings | None:
         prefix=reader.read("BUCKET_PREFIX", lambda text: text.strip().strip("/"), ""),
         endpoint=reader.read("BUCKET_ENDPOINT", lambda text: _parse_url(text) if text else "", ""),
         region=reader.read("BUCKET_REGION", str.strip, "") or "us-east-1",
+        fencing=reader.read("BUCKET_FENCING", _parse_fencing, Fencing.CONDITIONAL_WRITES),
     )
     return bucket if bucket.name else None
 
@@ -222,6 +231,10 @@ def _parse_directory(text: str) -> Path:
 
 def _parse_pull_policy(text: str) -> PullPolicy:
     return _parse_choice(PullPolicy, text)
+
+
+def _parse_fencing(text: str) -> Fencing:
+    return _parse_choice(Fencing, text)
 
 
 def _parse_log_format(text: str) -> LogFormat:

@@ -4,10 +4,11 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 from alineod.bucket.port import Content, StoredObject, check_conditions
 from alineod.clock import Clock, SystemClock
-from alineod.errors import Conflict
+from alineod.errors import Conflict, NotFound
 from alineod.wire.turns import Grant
 
 
@@ -39,6 +40,12 @@ class MemoryBucket:
         self._reach()
         found = self._objects.get(key)
         return Content(found[0], found[1].etag) if found else None
+
+    def download(self, key: str, path: Path) -> None:
+        found = self.get(key)
+        if found is None:
+            raise NotFound("ObjectNotFound", f"{key} is not there")
+        path.write_bytes(found.body)
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str:
         self._reach()

@@ -12,16 +12,18 @@ from typing import TypeVar
 
 from alineod.app.parts import Parts
 from alineod.bucket.port import Bucket
-from alineod.bucket.s3 import S3Bucket, S3Options, build_client
+from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.checkpoints.keys import build_probe_key
 from alineod.errors import AlineoError, Denied, Unavailable
 from alineod.kube.access import ClusterAccess
 from alineod.kube.exits import LEASE_LOST, exit_at_once
 from alineod.kube.gateway import Gateway
 from alineod.kube.objects import AGENTS, NAMESPACES, SWARMS
-from alineod.ledger.open import Opening, open_ledger
+from alineod.ledger.open import open_ledger
 from alineod.ledger.port import Ledger
-from alineod.ledger.replica import BucketIndex
+from alineod.ledger.replicate import build_remote
+from alineod.ledger.start import Opening
+from alineod.settings import Fencing
 
 T = TypeVar("T")
 LONGEST_PAUSE = 30.0  # s between tries
@@ -41,11 +43,11 @@ async def open_all(parts: Parts, gateway: Gateway, epoch: int) -> Opened:
     """Open everything of a term that the lease gave `epoch`; the ledger may move it on."""
     await _try(parts, "the CRDs", lambda: _confirm_crds(gateway))
     cluster = await _try(parts, "the cluster's identity", lambda: _read_cluster_uid(gateway, parts.access))
-    bucket, index = _build_bucket(parts)
+    bucket = _build_bucket(parts)
     if bucket is not None:
         probe = build_probe_key(parts.base, parts.settings.pod_uid)
         await _try(parts, "the bucket", lambda: asyncio.to_thread(bucket.probe, probe))
-    ledger = await _try(parts, "the ledger", lambda: _open_ledger(parts, epoch, index))
+    ledger = await _try(parts, "the ledger", lambda: _open_ledger(parts, epoch, bucket))
     if ledger.epoch > epoch:
         await asyncio.to_thread(parts.elector.raise_epoch, ledger.epoch, LONGEST_PAUSE)
     parts.metrics.set_epoch(ledger.epoch)
@@ -82,25 +84,31 @@ async def _read_cluster_uid(gateway: Gateway, access: ClusterAccess) -> str:
         return hashlib.sha256(access.authority.encode()).hexdigest()
 
 
-def _build_bucket(parts: Parts) -> tuple[Bucket | None, BucketIndex | None]:
-    """The bucket of this release and what finds the ledger's terms in it; nothing without one."""
+def _build_bucket(parts: Parts) -> Bucket | None:
+    """The bucket of this release."""
     bucket = parts.settings.bucket
     if bucket is None:
-        return None, None
-    options = S3Options(bucket.name, bucket.endpoint, bucket.region)
-    index = BucketIndex(build_client(options), bucket, parts.settings.instance)
-    return S3Bucket(options, parts.clock), index
+        return None
+    conditional = bucket.fencing is Fencing.CONDITIONAL_WRITES
+    return S3Bucket(S3Options(bucket.name, bucket.endpoint, bucket.region, conditional=conditional), parts.clock)
 
 
-async def _open_ledger(parts: Parts, epoch: int, index: BucketIndex | None) -> Ledger:
-    settings = parts.settings
+async def _open_ledger(parts: Parts, epoch: int, bucket: Bucket | None) -> Ledger:
+    settings, elector = parts.settings, parts.elector
     opening = Opening(
-        volume=settings.ledger_dir, instance=settings.instance, epoch=epoch, bucket=settings.bucket, env=parts.env
+        volume=settings.ledger_dir,
+        instance=settings.instance,
+        epoch=epoch,
+        owner=elector.identity,
     )
+    remote = None
+    if settings.bucket is not None and bucket is not None:
+        remote = build_remote(bucket, settings.bucket, settings.instance, parts.env)
     return await open_ledger(
         opening,
         parts.clock,
-        index,
+        remote,
+        may_lead=lambda: elector.is_leader,
         fatal=lambda error: exit_at_once(LEASE_LOST, error.message),
         step=lambda name: log.info("opening the ledger: %s", name),
     )

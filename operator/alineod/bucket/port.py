@@ -4,6 +4,7 @@ Every call blocks and may be made from any thread; the operator makes them off i
 
     Denied       BucketAccessDenied      the keys are missing, wrong, or may not do this
     NotFound     BucketNotFound          there is no bucket of this name
+    NotFound     ObjectNotFound          from `download` only
     Unavailable  BucketUnreachable       no answer, or one that says to come again later
     Conflict     PreconditionFailed      a conditional write met something else
     Refused      BucketRefused           any other refusal, in the store's own words
@@ -13,6 +14,7 @@ Every call blocks and may be made from any thread; the operator makes them off i
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from alineod.errors import Conflict, Refused
@@ -54,6 +56,13 @@ class Bucket(Protocol):
 
     def get(self, key: str) -> Content | None:
         """A small object whole, or None."""
+
+    def download(self, key: str, path: Path) -> None:
+        """Write an object of any size to a file.
+
+        Raises:
+            NotFound: reason `ObjectNotFound`.
+        """
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str:
         """Write a small object; returns its etag.
@@ -98,7 +107,8 @@ def check_conditions(bucket: Bucket, key: str) -> None:
         raise Refused(
             "ConditionalWritesIgnored",
             "the bucket accepts a write whose condition does not hold (If-None-Match, If-Match), so two leaders could "
-            "overwrite each other; use a store that keeps conditional writes",
+            "overwrite each other; use a store that keeps conditional writes, or set bucket.fencing to LeaseOnly to "
+            "trust the lease alone",
         )
 
 

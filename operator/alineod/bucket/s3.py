@@ -6,9 +6,11 @@ Keys come from the client's own chain (environment, files, the cloud's identity)
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
+from boto3.exceptions import Boto3Error
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
@@ -24,12 +26,17 @@ _BUSY = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict", "OperationA
 
 @dataclass(frozen=True, slots=True)
 class S3Options:
-    """How to reach the store. `endpoint` and `ca_file` empty: the provider's own, the system's own."""
+    """How to reach the store. `endpoint` and `ca_file` empty: the provider's own, the system's own.
+
+    `conditional` false: the store keeps no conditional writes. They are not asked for then, and a condition is looked
+    at before the write, which leaves a moment in which somebody else may write.
+    """
 
     bucket: str
     endpoint: str = ""
     region: str = "us-east-1"
     path_style: bool = True
+    conditional: bool = True
     ca_file: str = ""
     connect_timeout: float = 5.0
     read_timeout: float = 30.0
@@ -42,9 +49,12 @@ class S3Bucket:
         self._name = options.bucket
         self._where = f"bucket {options.bucket!r}" + (f" at {options.endpoint}" if options.endpoint else "")
         self._clock = clock
+        self._conditional = options.conditional
         self._client = build_client(options)
 
     def grant_put(self, key: str, expires: float) -> Grant:
+        if not self._conditional:
+            return self._sign("put_object", "PUT", key, expires, {}, {})
         return self._sign("put_object", "PUT", key, expires, {"IfNoneMatch": "*"}, {"If-None-Match": "*"})
 
     def grant_get(self, key: str, expires: float) -> Grant:
@@ -70,7 +80,13 @@ class S3Bucket:
 
         return self._call_or_none(read)
 
+    def download(self, key: str, path: Path) -> None:
+        self._call(lambda: self._client.download_file(self._name, key, str(path)))
+
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str:
+        if not self._conditional and (if_absent or if_match is not None):
+            self._look_before(key, if_match)
+            if_match, if_absent = None, False
         condition = {"IfMatch": f'"{if_match}"'} if if_match is not None else {}
         condition |= {"IfNoneMatch": "*"} if if_absent else {}
         try:
@@ -86,7 +102,15 @@ class S3Bucket:
 
     def probe(self, key: str) -> None:
         self._call(lambda: self._client.list_objects_v2(Bucket=self._name, Prefix=key, MaxKeys=1))
-        check_conditions(self, key)
+        if self._conditional:
+            return check_conditions(self, key)
+        self.put(key, b"1")
+        return self.delete(key)
+
+    def _look_before(self, key: str, if_match: str | None) -> None:
+        found = self.head(key)
+        if (found.etag if found is not None else None) != if_match:
+            raise Conflict("PreconditionFailed", f"{key} is not as the condition wants it")
 
     def _sign(
         self, operation: str, method: str, key: str, expires: float, params: dict[str, str], headers: dict[str, str]
@@ -111,7 +135,7 @@ class S3Bucket:
             raise self._translate(error) from error
         except (NoCredentialsError, PartialCredentialsError) as error:
             raise self._denied("no complete access key was found in the environment") from error
-        except BotoCoreError as error:
+        except (BotoCoreError, Boto3Error) as error:
             raise Unavailable("BucketUnreachable", f"{self._where} cannot be reached: {error}") from error
 
     def _translate(self, error: ClientError) -> AlineoError:

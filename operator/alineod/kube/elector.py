@@ -107,6 +107,11 @@ class Elector:
         return self._me
 
     @property
+    def identity(self) -> str:
+        """The name that no other process has."""
+        return self._me
+
+    @property
     def is_leader(self) -> bool:
         """Whether this process may act."""
         return self.compute_remaining() > 0

@@ -13,12 +13,16 @@ from typing import Any
 
 import msgspec
 
+from alineod.bucket.port import Bucket
+from alineod.bucket.s3 import S3Bucket, S3Options
+from alineod.clock import SystemClock
 from alineod.errors import Damaged, NotFound
 from alineod.ledger import sql
 from alineod.ledger.chain import Head, Stored, verify_rows
 from alineod.ledger.failures import explain_sqlite
+from alineod.ledger.fence import Fence
 from alineod.ledger.places import Volume
-from alineod.ledger.replica import BucketIndex, Replica
+from alineod.ledger.replica import build_epoch_name, build_ledger_prefix, read_terms
 from alineod.ledger.restore import restore_replica
 from alineod.settings import BucketSettings
 
@@ -30,8 +34,8 @@ def main(arguments: Sequence[str], env: Mapping[str, str]) -> int:
     """Run one verb. Returns 0, or 1 when the ledger is damaged.
 
     Raises:
-        NotFound: there is no ledger where it was looked for.
-        Unavailable: the file or the bucket does not answer.
+        NotFound: there is no ledger, or no bucket, where it was looked for.
+        Denied, Unavailable: the file or the bucket refuses or does not answer.
     """
     options = _build_parser(env).parse_args(list(arguments))
     with _find_file(options, env) as path, _open(path) as connection:
@@ -111,13 +115,13 @@ def _build_parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         "--bucket",
         nargs="?",
         const=env.get("ALINEOD_BUCKET_NAME", ""),
-        help="the newest term in this bucket; without a name, in that of ALINEOD_BUCKET_NAME",
+        help="the term that counts in this bucket; without a name, in that of ALINEOD_BUCKET_NAME",
     )
     where.add_argument("--prefix", default=env.get("ALINEOD_BUCKET_PREFIX", ""), help="the bucket's prefix")
     where.add_argument("--endpoint", default=env.get("ALINEOD_BUCKET_ENDPOINT", ""), help="the bucket's URL")
     where.add_argument("--region", default=env.get("ALINEOD_BUCKET_REGION") or "us-east-1", help="the bucket's region")
     where.add_argument("--instance", default=env.get("ALINEOD_INSTANCE", "default"), help="the instance id")
-    where.add_argument("--epoch", type=int, help="this term instead of the newest")
+    where.add_argument("--epoch", type=int, help="this term instead")
     parser = argparse.ArgumentParser("alineod ledger", description="Looks into a ledger and changes nothing.")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for verb, text in ((verify, "check sequence and chain"), (dump, "rows as JSON lines"), (stats, "counts and sizes")):
@@ -154,28 +158,28 @@ def _find_local(directory: Path, epoch: int | None) -> Path:
     return volume.file(epochs[-1])
 
 
-async def _restore(bucket: BucketSettings, options: argparse.Namespace, target: Path, env: Mapping[str, str]) -> None:
-    epoch = options.epoch
-    found = await BucketIndex(_build_client(bucket), bucket, options.instance).epochs()
-    if not found or epoch not in (None, *found):
+async def _restore(settings: BucketSettings, options: argparse.Namespace, target: Path, env: Mapping[str, str]) -> None:
+    bucket = S3Bucket(S3Options(settings.name, settings.endpoint, settings.region), SystemClock())
+    prefix = build_ledger_prefix(settings, options.instance)
+    epoch = options.epoch or _find_published(bucket, prefix)
+    term = f"{prefix}{build_epoch_name(epoch)}/"
+    if next(bucket.list(term), None) is None:
         raise NotFound(
             "NoLedger",
-            f"There is no ledger{_describe(epoch)} of the instance {options.instance} in the bucket {bucket.name} under"
-            f" the prefix {bucket.prefix!r}. Name another --instance, --prefix or --bucket.",
+            f"There is no ledger{_describe(options.epoch)} of the instance {options.instance} in the bucket"
+            f" {settings.name} under the prefix {settings.prefix!r}. Name another --instance, --prefix or --bucket.",
         )
-    await restore_replica(Replica(bucket, options.instance, epoch or max(found)), target, env)
+    await restore_replica(bucket, term, target, env)
+
+
+def _find_published(bucket: Bucket, prefix: str) -> int:
+    """The term that whoever takes over would begin from; 0 for none."""
+    seen = Fence(bucket, prefix).read()
+    return seen.current.data if seen is not None else max(read_terms(bucket, prefix), default=0)
 
 
 def _describe(epoch: int | None) -> str:
     return "" if epoch is None else f" of term {epoch}"
-
-
-def _build_client(bucket: BucketSettings) -> Any:
-    from boto3.session import Session
-    from botocore.config import Config
-
-    style = Config(s3={"addressing_style": "path"}) if bucket.endpoint else None
-    return Session().client("s3", endpoint_url=bucket.endpoint or None, region_name=bucket.region, config=style)
 
 
 @contextmanager

@@ -49,12 +49,11 @@ def build_config(database: Path, replica: Replica, socket: Path) -> Config:
         "verify-compaction": True,
         "shutdown-sync-timeout": "10s",
         "logging": {"level": "warn", "type": "text", "stderr": True},
-        "dbs": [build_database(database, replica)],
+        "dbs": [_build_database(database, replica)],
     }
 
 
-def build_database(database: Path, replica: Replica) -> Config:
-    """The part about one database; enough to restore it."""
+def _build_database(database: Path, replica: Replica) -> Config:
     bucket = replica.bucket
     target: dict[str, Any] = {
         "type": "s3",
@@ -138,12 +137,10 @@ def explain_sync(text: str, bucket: BucketSettings) -> AlineoError:
     return Unavailable("NotReplicated", f"Litestream could not put the ledger into the bucket ({short}).")
 
 
-def explain_restore(text: str, bucket: BucketSettings) -> AlineoError:
-    """Our error for what `litestream restore` printed before it failed."""
-    if _is_s3(text):
-        return explain_s3(text, bucket)
+def explain_restore(text: str) -> AlineoError:
+    """Our error for what `litestream restore` printed before it failed on files that are all here."""
     short = " ".join(text.split())[-400:]
-    return Damaged("ReplicaDamaged", f"The replica in the bucket {bucket.name} cannot be restored ({short}).")
+    return Damaged("ReplicaDamaged", f"Litestream cannot make a database of its files ({short}).")
 
 
 def _is_s3(text: str) -> bool:

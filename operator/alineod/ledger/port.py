@@ -6,6 +6,7 @@ replica confirmed it when there is one. Only acknowledged events are folded, rea
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from alineod.domain.events import Entry, Row
@@ -106,13 +107,27 @@ class Acknowledger(Protocol):
         ...
 
 
-class ReplicaIndex(Protocol):
-    """Which terms have a replica in the bucket."""
+class Replicator(Protocol):
+    """Copies a term's database into the bucket, and back. `begin` and `sync` block; not for the loop."""
 
-    async def epochs(self) -> Sequence[int]:
-        """In any order; empty only when the bucket answered that there is none.
+    def begin(self, epoch: int, database: Path) -> None:
+        """From now on replicate `database`, and nothing else, to the place of this term."""
+        ...
+
+    def sync(self, database: Path) -> None:
+        """Put everything that was committed before the call into the bucket, and return when it is there.
 
         Raises:
-            Unavailable: the bucket cannot be reached or refuses; the message says why.
+            Unavailable, Denied, NotFound: it is not, or not yet; the message says why.
+            Fenced: somebody else writes to the same place.
+        """
+        ...
+
+    async def restore(self, epoch: int, target: Path) -> None:
+        """Write the newest state of a term to the new file `target`.
+
+        Raises:
+            Unavailable, Denied, NotFound: the bucket does not answer or refuses.
+            Damaged: `ReplicaDamaged`.
         """
         ...

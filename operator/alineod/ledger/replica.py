@@ -4,13 +4,13 @@
 lies below that.
 """
 
-import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
 
-from alineod.errors import AlineoError, Unavailable
+from alineod.bucket.port import Bucket
+from alineod.errors import AlineoError, Denied, NotFound, Unavailable
 from alineod.settings import BucketSettings
 
 
@@ -25,6 +25,11 @@ class Replica:
     @property
     def path(self) -> str:
         return build_ledger_prefix(self.bucket, self.instance) + build_epoch_name(self.epoch)
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of its objects begin with."""
+        return f"{self.path}/"
 
 
 def build_ledger_prefix(bucket: BucketSettings, instance: str) -> str:
@@ -42,50 +47,42 @@ def parse_epoch_name(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-class BucketIndex:
-    """Implements `port.ReplicaIndex` with an S3 client (boto3's, made by the caller)."""
-
-    def __init__(self, client: Any, bucket: BucketSettings, instance: str) -> None:
-        self._client = client
-        self._bucket = bucket
-        self._instance = instance
-
-    async def epochs(self) -> Sequence[int]:
-        return await asyncio.to_thread(self.read_epochs)
-
-    def read_epochs(self) -> list[int]:
-        """The same, blocking."""
-        prefix = build_ledger_prefix(self._bucket, self._instance)
-        epochs: list[int] = []
-        try:
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self._bucket.name, Prefix=prefix, Delimiter="/"
-            )
-            for page in pages:
-                names = [found["Prefix"][len(prefix) :].rstrip("/") for found in page.get("CommonPrefixes", [])]
-                epochs.extend(epoch for epoch in map(parse_epoch_name, names) if epoch is not None)
-        except _client_errors() as error:
-            raise explain_s3(str(error), self._bucket) from error
-        return epochs
+def read_terms(bucket: Bucket, prefix: str) -> Mapping[int, datetime]:
+    """The terms that have anything below `prefix`, and when each was last written to, by the bucket's clock."""
+    newest: dict[int, datetime] = {}
+    for found in bucket.list(prefix):
+        epoch = parse_epoch_name(found.key[len(prefix) :].partition("/")[0])
+        if epoch is not None:
+            newest[epoch] = max(found.modified, newest.get(epoch, found.modified))
+    return newest
 
 
-def _client_errors() -> tuple[type[Exception], ...]:
-    from boto3.exceptions import Boto3Error
-    from botocore.exceptions import BotoCoreError, ClientError
+def delete_former_terms(bucket: Bucket, prefix: str, epoch: int, before: datetime) -> int:
+    """Remove the terms below the published one, `epoch`, that were last written to before `before`.
 
-    return (BotoCoreError, ClientError, Boto3Error)
+    Nobody reads them any more: whoever takes over begins from the published one.
+
+    Returns:
+        How many objects went.
+    """
+    former = [term for term, newest in read_terms(bucket, prefix).items() if term < epoch and newest < before]
+    keys = [found.key for term in former for found in bucket.list(f"{prefix}{build_epoch_name(term)}/")]
+    for key in keys:
+        bucket.delete(key)
+    return len(keys)
 
 
 def explain_s3(text: str, bucket: BucketSettings) -> AlineoError:
-    """What an S3 client's error means for a person. Always Unavailable: the bucket's owner can mend all of them."""
+    """What an S3 error in Litestream's words means for a person; the reasons are those of `bucket.port`."""
     where = f"the bucket {bucket.name}" + (f" at {bucket.endpoint}" if bucket.endpoint else "")
     short = " ".join(text.split())[:400]
     if re.search(r"InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|Forbidden|\b403\b|ExpiredToken", text):
-        return Unavailable(
-            "BucketDenied", f"Access to {where} is denied. Check the keys in its Secret and what they may do. ({short})"
+        return Denied(
+            "BucketAccessDenied",
+            f"Access to {where} is denied. Check the keys in its Secret and what they may do. ({short})",
         )
     if "NoSuchBucket" in text:
-        return Unavailable("BucketMissing", f"There is no {where[4:]}. Create it or correct its name. ({short})")
+        return NotFound("BucketNotFound", f"There is no {where[4:]}. Create it or correct its name. ({short})")
     if re.search(r"NoCredentials|Unable to locate credentials|failed to refresh cached credentials", text):
-        return Unavailable("BucketDenied", f"There are no keys for {where}. Name a Secret that holds them. ({short})")
+        return Denied("BucketAccessDenied", f"There are no keys for {where}. Name a Secret that holds them. ({short})")
     return Unavailable("BucketUnreachable", f"No usable answer from {where}. It is tried again. ({short})")

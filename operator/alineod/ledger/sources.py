@@ -8,10 +8,14 @@ from alineod.ledger.places import LocalTerm
 
 @dataclass(frozen=True)
 class Found:
-    """`remote` are the terms with a replica; None without a bucket, empty only when the bucket said so."""
+    """The terms on the volume; in the bucket, which one is `published` and the highest number that was `begun`.
+
+    Without a bucket, and where it answered that nothing was ever there, both are 0.
+    """
 
     local: Sequence[LocalTerm]
-    remote: Sequence[int] | None
+    published: int = 0
+    begun: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,18 +43,16 @@ def decide_sources(found: Found) -> list[Source]:
     the same term there. A later term in the bucket was led by another process: what the volume adds to an earlier one
     was never acknowledged.
     """
-    local = max((term.epoch for term in found.local if term.opened), default=None)
-    remote = max(found.remote or (), default=None)
-    if local is None:
-        return [New()] if remote is None else [FromBucket(remote)]
-    if remote is None or local > remote:
+    local = max((term.epoch for term in found.local if term.opened), default=0)
+    if not local:
+        return [FromBucket(found.published)] if found.published else [New()]
+    if local > found.published:
         return [FromVolume(local)]
-    if local == remote:
-        return [FromVolume(local), FromBucket(remote)]
-    return [FromBucket(remote)]
+    if local == found.published:
+        return [FromVolume(local), FromBucket(local)]
+    return [FromBucket(found.published)]
 
 
 def compute_epoch(asked: int, found: Found) -> int:
     """The new term's number: above every one that was ever begun, and at least `asked`."""
-    begun = [*(term.epoch for term in found.local), *(found.remote or ())]
-    return max([asked, *(epoch + 1 for epoch in begun)])
+    return max([asked, found.begun + 1, *(term.epoch + 1 for term in found.local)])

@@ -10,13 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import boto3
-from botocore.config import Config
-
+from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.clock import SystemClock
-from alineod.ledger.open import Opening, open_ledger
+from alineod.ledger.open import open_ledger
 from alineod.ledger.port import Ledger
-from alineod.ledger.replica import BucketIndex
+from alineod.ledger.replicate import Remote, build_remote
+from alineod.ledger.start import Opening
 from alineod.settings import BucketSettings
 from tests.unit.ledger.entries import build_entry
 
@@ -30,10 +29,9 @@ def main() -> None:
 async def _run(order: dict[str, Any]) -> None:
     bucket = BucketSettings(**order["bucket"]) if order["bucket"] else None
     opening = Opening(
-        Path(order["volume"]), order["instance"], order["epoch"], bucket, Path(order["run"]), os.environ, 30.0
+        Path(order["volume"]), order["instance"], order["epoch"], owner=f"appender {os.getpid()}", patience=30.0
     )
-    index = BucketIndex(_build_client(bucket), bucket, opening.instance) if bucket else None
-    ledger = await open_ledger(opening, SystemClock(), index)
+    ledger = await open_ledger(opening, SystemClock(), _build_remote(bucket, order) if bucket else None)
     _say({"opened": ledger.epoch, "seq": ledger.acknowledged_seq})
     await asyncio.gather(*(_append(ledger, client, order["round"]) for client in range(order["clients"])))
 
@@ -52,7 +50,6 @@ def _say(line: dict[str, Any]) -> None:
     os.write(1, json.dumps(line).encode() + b"\n")
 
 
-def _build_client(bucket: BucketSettings) -> Any:
-    return boto3.session.Session().client(
-        "s3", endpoint_url=bucket.endpoint, region_name=bucket.region, config=Config(s3={"addressing_style": "path"})
-    )
+def _build_remote(settings: BucketSettings, order: dict[str, Any]) -> Remote:
+    bucket = S3Bucket(S3Options(settings.name, settings.endpoint, settings.region), SystemClock())
+    return build_remote(bucket, settings, order["instance"], os.environ, Path(order["run"]))

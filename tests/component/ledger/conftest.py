@@ -15,8 +15,11 @@ import pytest
 from botocore.config import Config
 
 import alineod
-from alineod.ledger.open import Opening
-from alineod.ledger.replica import BucketIndex
+from alineod.bucket.port import Bucket
+from alineod.bucket.s3 import S3Bucket, S3Options
+from alineod.clock import SystemClock
+from alineod.ledger.replicate import Remote, build_remote
+from alineod.ledger.start import Opening
 from alineod.settings import BucketSettings
 from tests.support.seaweed import REGION, Seaweed, running_seaweed
 
@@ -36,19 +39,23 @@ class World:
     def bucket(self) -> BucketSettings:
         return BucketSettings(self.store.bucket, "some/prefix", self.store.endpoint, REGION)
 
-    def build_opening(self, volume: str = "volume", epoch: int = 1, run: str = "run", **change: Any) -> Opening:
+    def build_opening(self, volume: str = "volume", epoch: int = 1, patience: float = 20.0) -> Opening:
+        return Opening(self.directory / volume, self.instance, epoch, owner=f"owner of {volume}", patience=patience)
+
+    def build_remote(self, run: str = "run", **keys: str) -> Remote:
         (self.directory / run).mkdir(exist_ok=True)
-        values: dict[str, Any] = {
-            "bucket": self.bucket, "run": self.directory / run, "env": self.build_env(), "patience": 20.0,
-        } | change  # fmt: skip
-        return Opening(self.directory / volume, self.instance, epoch, **values)
+        bucket = self.build_bucket(**keys)
+        return build_remote(bucket, self.bucket, self.instance, self.build_env(), self.directory / run)
 
     def build_env(self) -> Mapping[str, str]:
         # A bundle in the environment stands for a machine with its own authorities: it must do no harm.
         return {**build_plain_env(), **self.store.env}
 
-    def build_index(self, **keys: str) -> BucketIndex:
-        client = boto3.session.Session().client(
+    def build_bucket(self, **keys: str) -> Bucket:
+        """The operator's client, with these keys (`id`, `secret`) instead of the good ones."""
+        # The client reads its keys when it signs; a session of its own keeps them apart from the environment.
+        bucket = S3Bucket(S3Options(self.store.bucket, self.store.endpoint, REGION, connect_timeout=2), SystemClock())
+        bucket._client = boto3.session.Session().client(
             "s3",
             endpoint_url=self.store.endpoint,
             region_name=REGION,
@@ -57,7 +64,7 @@ class World:
             verify=True,
             config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, connect_timeout=2),
         )
-        return BucketIndex(client, self.bucket, self.instance)
+        return bucket
 
 
 def build_plain_env() -> dict[str, str]:

@@ -16,8 +16,9 @@ import pytest
 from alineod.clock import SystemClock
 from alineod.ledger import sql
 from alineod.ledger.chain import verify_rows
-from alineod.ledger.open import Opening, open_ledger
+from alineod.ledger.open import open_ledger
 from alineod.ledger.places import Volume
+from alineod.ledger.start import Opening
 from tests.component.ledger.appender import CODE
 from tests.component.ledger.conftest import Program, World
 
@@ -25,10 +26,12 @@ ROUNDS = 3
 CHANCE = random.Random(0)
 
 
-def start_appender(world: World, opening: Opening, round_: int) -> Program:
+def start_appender(world: World, opening: Opening, round_: int, run: str | None = None) -> Program:
+    """With a bucket, and the sidecar that looks into `run`, if one is named."""
     order = {
-        "volume": str(opening.volume), "instance": opening.instance, "epoch": opening.epoch, "run": str(opening.run),
-        "bucket": dataclasses.asdict(opening.bucket) if opening.bucket else None, "clients": 8, "round": round_,
+        "volume": str(opening.volume), "instance": opening.instance, "epoch": opening.epoch,
+        "run": str(world.directory / run) if run else "", "bucket": dataclasses.asdict(world.bucket) if run else None,
+        "clients": 8, "round": round_,
     }  # fmt: skip
     return Program(CODE, json.dumps(order), env=world.build_env(), stdout=subprocess.PIPE)
 
@@ -62,7 +65,7 @@ def check(path: Path, acknowledged: list[dict[str, Any]]) -> int:
 @pytest.mark.behaviour("8.3", "8.4", "9.5")
 def test_killed_without_a_bucket(world: World) -> None:
     acknowledged: list[dict[str, Any]] = []
-    opening = world.build_opening(bucket=None)
+    opening = world.build_opening()
     for round_ in range(ROUNDS):
         acknowledged += read_until_killed(start_appender(world, opening, round_))
         volume = Volume(opening.volume)
@@ -77,14 +80,14 @@ async def test_killed_with_everything_on_its_node(world: World, start_sidecar: C
     epochs = []
     for round_ in range(ROUNDS):
         sidecar = start_sidecar(f"run{round_}")
-        opening = world.build_opening(f"volume{round_}", run=f"run{round_}")
-        program = start_appender(world, opening, round_)
+        opening = world.build_opening(f"volume{round_}")
+        program = start_appender(world, opening, round_, f"run{round_}")
         acknowledged += read_until_killed(program, sidecar)
         shutil.rmtree(opening.volume)
 
         start_sidecar(f"check{round_}")
-        again = world.build_opening(f"check{round_}", run=f"check{round_}")
-        ledger = await open_ledger(again, SystemClock(), world.build_index())
+        again = world.build_opening(f"check{round_}")
+        ledger = await open_ledger(again, SystemClock(), world.build_remote(f"check{round_}"))
         epochs.append(ledger.epoch)
         rows = check(Volume(again.volume).file(ledger.epoch), acknowledged)
         assert ledger.acknowledged_seq == rows
@@ -98,7 +101,7 @@ def test_killed_on_a_node_that_stays(world: World, start_sidecar: Callable[..., 
     sidecar = start_sidecar()
     opening = world.build_opening()
     for round_ in range(ROUNDS):
-        program = start_appender(world, opening, round_)
+        program = start_appender(world, opening, round_, "run")
         if round_ % 2:
             acknowledged += read_until_killed(program, sidecar)
             sidecar = start_sidecar()

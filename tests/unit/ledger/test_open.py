@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -16,12 +16,16 @@ from alineod.domain.state import State
 from alineod.errors import Damaged, Fenced, Refused, Unavailable
 from alineod.ledger import sql
 from alineod.ledger.chain import compute_hash
-from alineod.ledger.open import Opening, open_ledger
+from alineod.ledger.open import open_ledger
 from alineod.ledger.places import Volume
+from alineod.ledger.replicate import build_remote
 from alineod.ledger.sqlite import SqliteLedger
+from alineod.ledger.start import Opening
+from alineod.settings import BucketSettings
+from tests.support.memory_bucket import MemoryBucket
 from tests.unit.ledger.entries import build_entry
 
-STEPS = ("look", "build", "place", "replicate", "open", "clean", "serve")
+STEPS = ("look", "claim", "build", "place", "replicate", "publish", "open", "clean", "serve")
 CLOCK = SystemClock()
 
 
@@ -196,17 +200,13 @@ async def test_an_event_of_a_later_version_is_refused_and_nothing_set_aside(tmp_
     assert caught.value.message.startswith("Row 2 (agent.dreamt): A payload is no event this version knows")
 
 
-class AwayIndex:
-    """A bucket that does not answer."""
-
-    async def epochs(self) -> Sequence[int]:
-        raise Unavailable("BucketUnreachable", "No answer.")
-
-
 @pytest.mark.behaviour("9.8", "9.9")
 async def test_without_an_answer_of_the_bucket_nothing_begins(tmp_path: Path) -> None:
+    bucket = MemoryBucket()
+    bucket.failure = Unavailable("BucketUnreachable", "No answer.")
+    remote = build_remote(bucket, BucketSettings("b", "", "", "r"), "default", {})
     with pytest.raises(Unavailable) as caught:
-        await open_volume(tmp_path / "volume", index=AwayIndex())
+        await open_ledger(Opening(tmp_path / "volume", "default", 1), CLOCK, remote)
     assert caught.value.reason == "BucketUnreachable"
     assert not (tmp_path / "volume").exists()
 
