@@ -20,14 +20,54 @@ READ_LIMIT = 1000
 
 
 @dataclass(frozen=True)
+class Failing:
+    """Why nothing is acknowledged at present.
+
+    `failure` is the first one with its reason: tried again, it differs by nothing but a request's number. `since` is
+    when the first try failed, on the ledger's monotonic clock (s), `time` the same moment in Unix seconds.
+    """
+
+    failure: AlineoError
+    since: float
+    time: float
+
+
+@dataclass(frozen=True)
 class Replication:
-    """How far the replica is behind. Times are monotonic seconds of the ledger's clock."""
+    """How far acknowledging is behind. `configured` says whether there is a replica at all.
+
+    `waiting_since` is when the oldest event that waits for its acknowledgement began to, on the ledger's monotonic
+    clock (s), and `took` how long the last one had to (s).
+    """
 
     configured: bool
     committed_seq: int
     acknowledged_seq: int
-    failing_since: float | None = None  # when the confirmation that is being tried failed first
-    failure: AlineoError | None = None  # why it failed last
+    waiting_since: float | None = None
+    took: float = 0.0
+    failing: Failing | None = None
+
+    def compute_lag(self, now: float) -> float:
+        """Seconds that the oldest event has been waiting for its acknowledgement."""
+        return 0.0 if self.waiting_since is None else max(0.0, now - self.waiting_since)
+
+    def compute_failing(self, now: float) -> float:
+        """Seconds since the first of the tries that fail at present."""
+        return 0.0 if self.failing is None else max(0.0, now - self.failing.since)
+
+
+@dataclass(frozen=True)
+class Observe:
+    """Who is told what the ledger does, from whichever of its threads does it; times in seconds.
+
+    `append` hears how long an append waited from its call to its acknowledgement, `commit` the events of a transaction
+    and its time, `confirm` how long the replica took, `fail` the reason of each try that failed.
+    """
+
+    append: Callable[[float], None] = lambda seconds: None
+    commit: Callable[[int, float], None] = lambda events, seconds: None
+    confirm: Callable[[float], None] = lambda seconds: None
+    fail: Callable[[str], None] = lambda reason: None
 
 
 class Ledger(Protocol):
@@ -64,6 +104,7 @@ class Ledger(Protocol):
             Conflict: `IdTaken`, an id stands for another event, run or agent; nothing was written.
             Fenced: another process leads; this one must end.
             Unavailable: not acknowledged (yet). The events may stand or not: append them again under the same ids.
+                While acknowledging fails this is answered soon; what was not begun by then is forgotten.
         """
         ...
 

@@ -5,30 +5,38 @@ Puts the parts together on the loop. Does not know how the file came to be where
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from alineod.clock import Clock
 from alineod.domain.events import Entry, Row
 from alineod.domain.state import State
-from alineod.errors import AlineoError, Fenced, Unavailable
+from alineod.errors import AlineoError, Unavailable
 from alineod.ledger.folded import Folded
-from alineod.ledger.port import READ_LIMIT, Acknowledger, Listener, Replication, Unsubscribe
+from alineod.ledger.port import READ_LIMIT, Acknowledger, Listener, Observe, Replication, Unsubscribe
+from alineod.ledger.queue import RETRY_AFTER, AppendQueue, Bounds, Request
 from alineod.ledger.read import Reader
 from alineod.ledger.records import prepare_entries
 from alineod.ledger.sql import Identity
-from alineod.ledger.writer import Answers, Request, Writer
+from alineod.ledger.writer import CLOSED, Answers, Told, Writer
 
 Fatal = Callable[[AlineoError], None]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Times in seconds. `queue` is how many entries may wait for the writer before more are turned away."""
+    """Times in seconds.
+
+    `append` is how long an append may wait, `failing` how long while acknowledging fails anyway. `volume` is how long a
+    volume that cannot be written is tried again before the process ends; counted only where there is a replica, for
+    without one nobody else could do better.
+    """
 
     append: float = 20.0
+    failing: float = 1.0
     close: float = 5.0
-    queue: int = 20_000
+    volume: float = 30.0
+    queue: Bounds = field(default_factory=Bounds)
 
 
 class SqliteLedger:
@@ -36,7 +44,7 @@ class SqliteLedger:
 
     Args:
         state: the fold of every row in the file, all of them acknowledged.
-        fatal: called on the writer's thread when this process must write no more (Fenced, Damaged).
+        fatal: called on the writer's thread when this process can or must write no more.
     """
 
     def __init__(
@@ -48,16 +56,19 @@ class SqliteLedger:
         clock: Clock,
         fatal: Fatal = lambda error: None,
         limits: Limits = Limits(),
+        observe: Observe | None = None,
     ) -> None:
         self.secret = identity.secret
         self.epoch = identity.epoch
         self._folded = Folded(state)
-        self._limits = limits
-        self._fatal = fatal
-        self._failure: AlineoError | None = None
+        self._clock, self._limits, self._fatal, self._observe = clock, limits, fatal, observe or Observe()
         self._loop = asyncio.get_running_loop()
+        self._waits: set[asyncio.Timeout] = set()
         self._reader = Reader(path)
-        self._writer = Writer(path, identity.epoch, state.seq, acknowledger, clock, self._hand_over, self._end)
+        self._queue = AppendQueue(limits.queue)
+        told = Told(self._hand_over, self._hear_failing, self._end, self._observe)
+        patience = limits.volume if acknowledger.configured else None
+        self._writer = Writer(path, identity.epoch, state.seq, self._queue, acknowledger, clock, told, patience)
         self._writer.start()
 
     @property
@@ -73,16 +84,17 @@ class SqliteLedger:
         return self._writer.replication
 
     async def append(self, entries: Sequence[Entry]) -> list[Row]:
-        prepared = prepare_entries(entries)
-        answer: asyncio.Future[Sequence[Row]] = self._loop.create_future()
-        if self._writer.queued + len(prepared) > self._limits.queue:
-            raise Unavailable("LedgerBusy", f"{self._writer.queued:,} events wait to be written. Ask again later.")
-        if not self._writer.submit(Request(prepared, answer, answer.cancelled)):
-            raise self._failure or Unavailable("LedgerClosed", "The ledger is closed; ask again once it is open.")
+        request = Request(prepare_entries(entries), self._loop.create_future())
+        began = self._clock.monotonic()
+        self._queue.put(request)
         try:
-            return list(await asyncio.wait_for(answer, self._limits.append))
+            rows = await self._wait(request.token)
         except TimeoutError:
             raise self._explain_wait() from None
+        finally:
+            self._queue.withdraw(request)
+        self._observe.append(self._clock.monotonic() - began)
+        return list(rows)
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
         return self._folded.subscribe(listener)
@@ -96,6 +108,29 @@ class SqliteLedger:
         await asyncio.to_thread(self._writer.close, self._limits.close)
         await asyncio.sleep(0)  # the last answers are on their way to the loop
         await self._reader.close()
+
+    async def _wait(self, answer: asyncio.Future[Sequence[Row]]) -> Sequence[Row]:
+        """The answer, unless it takes too long; how long that is may change while it is waited for."""
+        limit = self._limits.append if self.replication.failing is None else self._limits.failing
+        async with asyncio.timeout(limit) as waiting:
+            self._waits.add(waiting)
+            try:
+                return await answer
+            finally:
+                self._waits.discard(waiting)
+
+    def _hear_failing(self) -> None:
+        self._loop.call_soon_threadsafe(self._shorten_waits)
+
+    def _shorten_waits(self) -> None:
+        """Whoever waits since before it began to fail need not wait longer than who comes after."""
+        if self.replication.failing is None:
+            return
+        soon = self._loop.time() + self._limits.failing
+        for waiting in self._waits:
+            due = waiting.when()
+            if not waiting.expired() and due is not None and due > soon:
+                waiting.reschedule(soon)
 
     def _hand_over(self, answers: Answers) -> None:
         self._loop.call_soon_threadsafe(self._take, answers)
@@ -111,14 +146,14 @@ class SqliteLedger:
                 answer.set_result(outcome)
 
     def _end(self, failure: AlineoError) -> None:
-        self._failure = failure
-        if isinstance(failure, Fenced) or not isinstance(failure, Unavailable):
+        if failure.reason != CLOSED:
             self._fatal(failure)
 
     def _explain_wait(self) -> Unavailable:
-        failure = self._writer.replication.failure
-        why = failure.message if failure else "The writer is busy."
+        failing = self.replication.failing
+        why = failing.failure.message if failing else f"The ledger took longer than {self._limits.append:g} s."
         return Unavailable(
             "NotAcknowledged",
-            f"The event was not acknowledged within {self._limits.append:g} s: {why} It may still come to stand.",
+            f"The event was not acknowledged in time and may still come to stand: ask again with the same id. {why}",
+            RETRY_AFTER,
         )

@@ -128,8 +128,7 @@ def _stuck(agents: list[Agent]) -> tuple[str, ...]:
 def _replicated(world: World) -> Trouble | None:
     if world.bucket is None:
         return Trouble("NoBucket", "no bucket is configured: the ledger lies on the operator's volume alone")
-    replication = world.ledger.replication
-    if replication.failing_since is not None and replication.failure is not None:
-        since = format_time(world.now() - (world.clock.monotonic() - replication.failing_since))
-        return Trouble(replication.failure.reason, f"{replication.failure.message} (since {since})")
+    failing = world.ledger.replication.failing
+    if failing is not None:
+        return Trouble(failing.failure.reason, f"{failing.failure.message} (since {format_time(failing.time)})")
     return None

@@ -1,95 +1,23 @@
 """Acknowledging: what is seen when, and what an append says when it is not acknowledged."""
 
 import asyncio
-import resource
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from alineod.clock import SystemClock
 from alineod.domain.events import Row
 from alineod.domain.fold import fold
 from alineod.domain.state import State
 from alineod.errors import AlineoError, Conflict, Fenced, Unavailable
 from alineod.ledger import sql
-from alineod.ledger.build import Making, build_new
-from alineod.ledger.port import Acknowledger
+from alineod.ledger.queue import Bounds
 from alineod.ledger.records import prepare_entries
-from alineod.ledger.sqlite import Limits, SqliteLedger
+from alineod.ledger.sqlite import Limits
+from tests.unit.ledger.conftest import AWAY, LIMITS, Gate, Open, settle, until
 from tests.unit.ledger.entries import build_entry, build_text
-
-MAKING = Making("default", 1, 0, lambda: b"s" * 32)
-LIMITS = Limits(append=20.0, close=0.2)
-AWAY = Unavailable("BucketUnreachable", "The bucket is away.")
-
-
-class Gate:
-    """An acknowledger that confirms what it is let to, one by one or all, or fails as it is told."""
-
-    configured = True
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.failure: AlineoError | None = None
-        self._turn = threading.Semaphore(0)
-        self._stopped = False
-
-    def confirm(self, report: Callable[[AlineoError], None]) -> None:
-        self.calls += 1
-        report(AWAY)
-        self._turn.acquire()
-        if self.failure or self._stopped:
-            raise self.failure or Unavailable("LedgerClosed", "closed")
-
-    def let(self, count: int = 1) -> None:
-        self._turn.release(count)
-
-    def fail(self, failure: AlineoError) -> None:
-        self.failure = failure
-        self.let()
-
-    def stop(self) -> None:
-        self._stopped = True
-        self.let(1000)
-
-
-Open = Callable[..., SqliteLedger]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.db"
-
-
-@pytest.fixture
-async def open_file(path: Path) -> AsyncIterator[Open]:
-    built = build_new(path, MAKING)
-    opened: list[SqliteLedger] = []
-
-    def start(acknowledger: Acknowledger, limits: Limits = LIMITS, **options: object) -> SqliteLedger:
-        ledger = SqliteLedger(
-            path, built.identity, built.state, acknowledger, SystemClock(), limits=limits, **options  # type: ignore[arg-type]
-        )  # fmt: skip
-        opened.append(ledger)
-        return ledger
-
-    yield start
-    for ledger in opened:
-        await ledger.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110  (it waits for another thread)
-            await asyncio.sleep(0.005)
-
-
-async def settle(*awaitables: Awaitable[object]) -> list[object]:
-    async with asyncio.timeout(20):
-        return await asyncio.gather(*awaitables, return_exceptions=True)
 
 
 @pytest.mark.behaviour("9.3")
@@ -106,14 +34,14 @@ async def test_nothing_is_seen_before_it_is_acknowledged(open_file: Open, path: 
     assert not task.done()  # and nobody knows
     assert (ledger.state, ledger.acknowledged_seq, await ledger.read(), heard) == (State(), 0, [], [])
     assert ledger.replication.committed_seq == 1
-    assert ledger.replication.failure is AWAY
-    assert ledger.replication.failing_since is not None
+    assert ledger.replication.failing is not None
+    assert ledger.replication.failing.failure is AWAY
+    assert ledger.replication.waiting_since is not None
 
     gate.let()
     rows = await task
     assert (ledger.acknowledged_seq, await ledger.read(), heard) == (1, rows, rows)
-    assert ledger.replication.failing_since is None
-    assert ledger.replication.failure is None
+    assert (ledger.replication.failing, ledger.replication.waiting_since) == (None, None)
 
 
 async def test_what_comes_during_a_confirmation_is_confirmed_together(open_file: Open) -> None:
@@ -144,14 +72,15 @@ async def test_a_batch_has_a_limit_and_an_append_of_any_size_is_one(open_file: O
 
 async def test_an_append_that_waits_too_long_may_be_made_again(open_file: Open) -> None:
     gate = Gate()
-    ledger = open_file(gate, Limits(append=0.05, close=0.2))
+    ledger = open_file(gate, Limits(append=20.0, failing=0.05, close=0.2))
     with pytest.raises(Unavailable) as caught:
         await ledger.append([build_text("first")])
     assert caught.value.reason == "NotAcknowledged"
     assert caught.value.message == (
-        "The event was not acknowledged within 0.05 s: The bucket is away. It may still come to stand."
+        "The event was not acknowledged in time and may still come to stand: ask again with the same id."
+        " The bucket is away."
     )
-    with pytest.raises(Unavailable):  # queued behind the first, given up before its transaction
+    with pytest.raises(Unavailable):  # queued behind the first, taken out again before its transaction
         await ledger.append([build_text("never", id="never")])
     gate.let(1000)
     await until(lambda: ledger.acknowledged_seq == 1)
@@ -224,7 +153,7 @@ async def test_closing_fails_what_is_not_acknowledged(open_file: Open) -> None:
 async def test_closing_waits_for_what_is_being_written(open_file: Open) -> None:
     gate = Gate()
     gate.let(1000)
-    ledger = open_file(gate, Limits(close=20.0))
+    ledger = open_file(gate, Limits(failing=20.0, close=20.0))
     tasks = [asyncio.ensure_future(ledger.append([build_entry(n)])) for n in range(200)]
     await asyncio.sleep(0)
     await ledger.close()
@@ -234,7 +163,7 @@ async def test_closing_waits_for_what_is_being_written(open_file: Open) -> None:
 
 async def test_a_crowd_is_turned_away(open_file: Open) -> None:
     gate = Gate()
-    ledger = open_file(gate, Limits(append=20.0, close=0.2, queue=10))
+    ledger = open_file(gate, replace(LIMITS, queue=Bounds(entries=10)))
     tasks = [asyncio.ensure_future(ledger.append([build_entry(0)]))]
     await until(lambda: gate.calls == 1)
     tasks += [asyncio.ensure_future(ledger.append([build_entry(n)])) for n in range(1, 13)]
@@ -257,28 +186,3 @@ async def test_rows_that_were_reported_as_failed_but_stand_are_heard_of(open_fil
     assert [row.seq for row in await ledger.append([build_entry(2), build_entry(4)])] == [2, 4]
     assert [row.seq for row in heard] == [1, 2, 3, 4]
     assert ledger.state == fold(State(), heard)
-
-
-@contextmanager
-def no_file_larger_than(size: int) -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-async def test_a_volume_that_refuses_writes_fails_the_append_and_nothing_else(open_file: Open, path: Path) -> None:
-    gate = Gate()
-    gate.let(1000)
-    ledger = open_file(gate)
-    await ledger.append([build_entry(1)])
-    with no_file_larger_than(path.with_name("ledger.db-wal").stat().st_size + 50_000):
-        with pytest.raises(Unavailable) as caught:
-            await ledger.append([build_entry(2, text="x" * 200_000)])
-        assert caught.value.reason == "LedgerWriteFailed"
-        assert str(path) in caught.value.message
-        assert [row.seq for row in await ledger.append([build_entry(3)])] == [2]
-    assert [row.seq for row in await ledger.append([build_entry(2, text="x" * 200_000)])] == [3]
-    assert [row.seq for row in await ledger.read()] == [1, 2, 3]
