@@ -107,11 +107,6 @@ class Elector:
         return self._me
 
     @property
-    def identity(self) -> str:
-        """The name that no other process has."""
-        return self._me
-
-    @property
     def is_leader(self) -> bool:
         """Whether this process may act."""
         return self.compute_remaining() > 0
