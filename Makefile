@@ -71,6 +71,10 @@ test-e2e: bootstrap ## Everything, on the cluster that CLUSTER names
 chaos-ledger: bootstrap ## Kill leaders for an hour while clients write: nothing acknowledged may be lost
 	@$(PYTHON) -m hack.chaos $(CHAOS_ARGS)
 
+.PHONY: bench-ledger
+bench-ledger: venv ## Figures: what a confirmed acknowledgement takes, beside plain Litestream, and for six minutes (eleven in all)
+	@$(PYTHON) -m hack.bench.ledger $(BENCH_ARGS)
+
 .PHONY: bench-skeleton
 bench-skeleton: bootstrap ## Figures: starts, first turns, restores, idle memory and CPU
 	@$(PYTHON) -m hack.bench
