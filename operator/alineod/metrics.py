@@ -3,7 +3,7 @@
 One `Metrics` is built by the composition root and passed to who observes. It must not know what it is told about.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
@@ -11,6 +11,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 _CALL_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0)
 # From a pass that finds nothing to do to one at its limit.
 _PASS_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+# To the most that one transaction takes.
+_BATCH_BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 # The verbs of `kube.gateway` that change something in the cluster.
 _WRITES = frozenset({"create", "delete", "apply", "apply_status", "patch"})
@@ -26,6 +29,7 @@ class Metrics:
         self._count_calls()
         self._count_leadership()
         self._count_work()
+        self._count_ledger()
 
     def _count_watched(self) -> None:
         self._events = self._counter("alineod_watch_events", "Watch events received.", "kind")
@@ -81,6 +85,27 @@ class Metrics:
         self._events.labels(kind).inc()
 
     def count_sweep(self, result: str) -> None:
+    def _count_ledger(self) -> None:
+        def histogram(name: str, help_text: str, buckets: Sequence[float] = _CALL_BUCKETS) -> Histogram:
+            return Histogram(f"alineod_ledger_{name}", help_text, registry=self.registry, buckets=buckets)
+
+        self._append_seconds = histogram("append_seconds", "From an append's call to its acknowledgement.")
+        self._commit_seconds = histogram("commit_seconds", "Duration of a transaction on the ledger's volume.")
+        self._confirm_seconds = histogram("confirm_seconds", "How long the bucket took to confirm a transaction.")
+        self._batch = histogram("batch_events", "Events in a transaction, repeated ones too.", _BATCH_BUCKETS)
+        self._failures = self._counter(
+            "alineod_ledger_failures", "Tries to write or to confirm that failed, by the reason in the log.", "reason"
+        )
+        self._committed = self._gauge("alineod_ledger_committed_seq", "The newest event on the ledger's volume.")
+        self._acknowledged = self._gauge(
+            "alineod_ledger_acknowledged_seq", "The newest event that is acknowledged: with a bucket, that is in it."
+        )
+        self._lag_events = self._gauge("alineod_ledger_lag_events", "Events that wait for their acknowledgement.")
+        self._lag_seconds = self._gauge("alineod_ledger_lag_seconds", "How long the oldest of them has waited.")
+        self._failing = self._gauge(
+            "alineod_ledger_failing_seconds", "How long writing or confirming has been failing; 0 while it does not."
+        )
+
         """A sweep ended: `done` or `failed`."""
         self._sweeps.labels(result).inc()
 
@@ -140,6 +165,37 @@ class Metrics:
 
 def start_metrics_server(metrics: Metrics, port: int) -> Callable[[], None]:
     """Serve `/metrics` on every address from a thread; what is returned stops it."""
+    def observe_append(self, seconds: float) -> None:
+        """An append was acknowledged."""
+        self._append_seconds.observe(seconds)
+
+    def observe_commit(self, events: int, seconds: float) -> None:
+        """A transaction stands."""
+        self._batch.observe(events)
+        self._commit_seconds.observe(seconds)
+
+    def observe_confirm(self, seconds: float) -> None:
+        """What was committed was confirmed."""
+        self._confirm_seconds.observe(seconds)
+
+    def count_failure(self, reason: str) -> None:
+        """A try to write or to confirm failed."""
+        self._failures.labels(reason).inc()
+
+    def observe_ledger(
+        self,
+        committed: Callable[[], float],
+        acknowledged: Callable[[], float],
+        lag: Callable[[], float],
+        failing: Callable[[], float],
+    ) -> None:
+        """Read the newest events and the ages (s) whenever someone scrapes."""
+        self._committed.set_function(committed)
+        self._acknowledged.set_function(acknowledged)
+        self._lag_events.set_function(lambda: max(0.0, committed() - acknowledged()))
+        self._lag_seconds.set_function(lag)
+        self._failing.set_function(failing)
+
     server, thread = start_http_server(port, registry=metrics.registry)
 
     def stop() -> None:

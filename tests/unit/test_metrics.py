@@ -24,6 +24,16 @@ NAMES = {
     "alineod_loop_lag_seconds",
     "alineod_agents",
     "alineod_agent_returns",
+    "alineod_ledger_append_seconds",
+    "alineod_ledger_commit_seconds",
+    "alineod_ledger_confirm_seconds",
+    "alineod_ledger_batch_events",
+    "alineod_ledger_failures",
+    "alineod_ledger_committed_seq",
+    "alineod_ledger_acknowledged_seq",
+    "alineod_ledger_lag_events",
+    "alineod_ledger_lag_seconds",
+    "alineod_ledger_failing_seconds",
 }
 
 
@@ -41,6 +51,11 @@ def observe_everything(metrics: Metrics) -> None:
     metrics.set_lag(0.1)
     metrics.set_agents({"Running": 2, "Done": 1})
     metrics.count_return("Restore")
+    metrics.observe_append(0.05)
+    metrics.observe_commit(7, 0.01)
+    metrics.observe_confirm(0.04)
+    metrics.count_failure("BucketDenied")
+    metrics.observe_ledger(committed=lambda: 12, acknowledged=lambda: 9, lag=lambda: 4.5, failing=lambda: 3.5)
 
 
 def test_names_are_what_people_have_written_into_dashboards() -> None:
@@ -64,6 +79,16 @@ def test_values_are_what_was_observed() -> None:
     metrics.set_agents({"Done": 3})
     assert read("alineod_agents", {"phase": "Running"}) is None
     assert read("alineod_lease_epoch") == 4
+    assert read("alineod_ledger_batch_events_sum") == 7
+    assert read("alineod_ledger_append_seconds_count") == 1
+    assert read("alineod_ledger_commit_seconds_sum") == 0.01
+    assert read("alineod_ledger_confirm_seconds_sum") == 0.04
+    assert read("alineod_ledger_failures_total", {"reason": "BucketDenied"}) == 1
+    assert read("alineod_ledger_committed_seq") == 12
+    assert read("alineod_ledger_acknowledged_seq") == 9
+    assert read("alineod_ledger_lag_events") == 3
+    assert read("alineod_ledger_lag_seconds") == 4.5
+    assert read("alineod_ledger_failing_seconds") == 3.5
 
 
 def test_two_operators_in_one_process_count_apart() -> None:

@@ -83,7 +83,12 @@ class Api:
         if len(body.prompt) > MAX_PROMPT:
             message = f"prompt has {len(body.prompt)} characters, {MAX_PROMPT} are the most: put the rest into a file"
             raise Refused("RecordTooLarge", message)
-        accepted = await queue_prompt(self._world, key, body.prompt, body.idempotency_key or uuid.uuid4().hex)
+        repeat = body.idempotency_key or uuid.uuid4().hex
+        try:
+            accepted = await queue_prompt(self._world, key, body.prompt, repeat)
+        except Unavailable as error:
+            message = f"{error.message} The same idempotencyKey gives the first answer: {repeat}"
+            raise Unavailable(error.reason, message, error.retry_after) from error
         return JSONResponse({"agent": key, "idempotencyKey": accepted.id, "turn": accepted.turn}, 202)
 
     async def result(self, request: Request) -> Response:

@@ -9,6 +9,9 @@ from alineod.errors import AlineoError, Damaged, Unavailable
 _FULL = 64 << 10
 """Bytes left on a volume that is as good as full: SQLite takes its shared memory in steps of half of that."""
 
+VOLUME_REASONS = frozenset({"LedgerDiskFull", "LedgerReadOnly", "LedgerVolumeFailed", "LedgerWriteFailed"})
+"""What is the matter with one volume alone: a process with another one may do better."""
+
 
 def explain_sqlite(error: sqlite3.Error, path: Path) -> AlineoError:
     """Our error for one of SQLite's on the file at `path`."""

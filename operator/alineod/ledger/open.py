@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from alineod.clock import Clock
 from alineod.errors import Unavailable
+from alineod.ledger.port import Observe
 from alineod.ledger.replicate import Remote
 from alineod.ledger.sqlite import Fatal, SqliteLedger
 from alineod.ledger.start import Opening, Start
@@ -23,13 +24,14 @@ async def open_ledger(
     fatal: Fatal = lambda error: None,
     make_secret: Callable[[], bytes] = lambda: secrets.token_bytes(32),
     step: Callable[[str], None] = lambda name: None,
+    observe: Observe | None = None,
 ) -> SqliteLedger:
     """Begin a term.
 
     Args:
         remote: where the replica is; None without a bucket.
         may_lead: asked after the bucket was looked at and before the term is claimed, whether the lease is held.
-        fatal: see `SqliteLedger`.
+        fatal, observe: see `SqliteLedger`.
         step: told the name of each step before it is taken.
 
     Raises:
@@ -59,4 +61,4 @@ async def open_ledger(
     except OSError as error:
         raise Unavailable("LedgerVolumeFailed", f"The ledger's volume {opening.volume} failed: {error}.") from error
     step("serve")
-    return SqliteLedger(path, built.identity, built.state, acknowledger, clock, fatal)
+    return SqliteLedger(path, built.identity, built.state, acknowledger, clock, fatal, observe=observe)

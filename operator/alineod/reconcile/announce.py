@@ -51,9 +51,13 @@ class Announcer:
     def listen(self, rows: Sequence[Row]) -> None:
         """A listener of the ledger."""
         for row in rows:
-            record = self._build(row)
-            if record is not None and not self._queue.full():
-                self._queue.put_nowait(record)
+            if (record := self._build(row)) is not None:
+                self.tell(record)
+
+    def tell(self, record: EventRecord) -> None:
+        """Say it soon; nothing when too much waits already."""
+        if not self._queue.full():
+            self._queue.put_nowait(record)
 
     async def run(self) -> None:
         """Say what is queued, until cancelled."""

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
+from alineod.clock import Clock
 from alineod.domain import events as ev
 from alineod.domain.events import Row
 from alineod.domain.status import PHASES
@@ -18,6 +19,16 @@ def count_rows(rows: Sequence[Row], metrics: Metrics) -> None:
     for row in rows:
         if isinstance(row.body, ev.AgentRestored):
             metrics.count_return(str(row.body.rung))
+
+
+def observe_ledger(ledger: Ledger, clock: Clock, metrics: Metrics) -> None:
+    """Show how far the ledger is, as often as someone asks."""
+    metrics.observe_ledger(
+        committed=lambda: ledger.replication.committed_seq,
+        acknowledged=lambda: ledger.replication.acknowledged_seq,
+        lag=lambda: ledger.replication.compute_lag(clock.monotonic()),
+        failing=lambda: ledger.replication.compute_failing(clock.monotonic()),
+    )
 
 
 async def count_states(ledger: Ledger, metrics: Metrics) -> None:

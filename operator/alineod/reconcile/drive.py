@@ -78,9 +78,16 @@ async def drive_turn(world: World, key: str, number: int) -> None:
         except Exception as error:  # whatever a sandbox says, its turn is followed on, and nobody else is kept waiting
             _note(world, key, pod.uid, error)
         heard_more = world.ledger.state.agents[key].journal_seq > before
-        pause = RETRY if heard_more else min(pause * 2, LONGEST_RETRY)
+        pause = RETRY if heard_more or _is_held(world) else min(pause * 2, LONGEST_RETRY)
         if _find_running(world, key, number) is not None:
             await asyncio.sleep(pause)
+        # The sandbox keeps its journal; there is no use in reading it before it can be recorded.
+        while _is_held(world):  # noqa: ASYNC110  (another thread ends it)
+            await asyncio.sleep(RETRY)
+
+
+def _is_held(world: World) -> bool:
+    return world.ledger.replication.failing is not None
 
 
 def _note(world: World, key: str, pod_uid: str, error: Exception) -> None:

@@ -10,7 +10,6 @@ from alineod.domain.facts import (
     Trouble,
 )  # fmt: skip
 from alineod.domain.state import RunState
-from alineod.domain.status import format_time
 from alineod.errors import Refused
 from alineod.kube.objects import AGENTS, SWARMS, Ref
 from alineod.reconcile.gather import is_renewed, read_object
@@ -126,9 +125,6 @@ def _stuck(agents: list[Agent]) -> tuple[str, ...]:
 
 
 def _replicated(world: World) -> Trouble | None:
-    if world.bucket is None:
-        return Trouble("NoBucket", "no bucket is configured: the ledger lies on the operator's volume alone")
-    failing = world.ledger.replication.failing
-    if failing is not None:
-        return Trouble(failing.failure.reason, f"{failing.failure.message} (since {format_time(failing.time)})")
-    return None
+    if world.term.ledger_trouble is not None or world.bucket is not None:
+        return world.term.ledger_trouble
+    return Trouble("NoBucket", "no bucket is configured: the ledger lies on the operator's volume alone")

@@ -5,9 +5,10 @@ import logging
 from alineod.crd.objects import Agent, Swarm
 from alineod.domain.actions import Decision, Standing
 from alineod.domain.agent_rules import decide_agent
+from alineod.domain.facts import SwarmFacts
 from alineod.domain.status import compute_agent_status, compute_swarm_status
 from alineod.domain.swarm_rules import decide_swarm
-from alineod.errors import Conflict, NotFound, Refused
+from alineod.errors import Conflict, NotFound, Refused, Unavailable
 from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource
 from alineod.reconcile.act import apply_agent_action, apply_swarm_action
 from alineod.reconcile.announce import tell_left_alone
@@ -66,18 +67,27 @@ async def run_swarm_pass(world: World, key: str) -> float | None:
         except Refused as error:
             decision = build_refusal(decision, error)
             break
+        except Unavailable:
+            # What cannot be done now is no reason to keep quiet: the status may say why.
+            await _show_swarm(world, facts, swarm, decision)
+            raise
         if not any(changed):
             break
     else:
         log.warning("%s: more than %d decisions in one pass; the rest follows", key, MAX_STEPS)
         world.wake(Ref(SWARMS, *key.split("/")))
-    if swarm is not None and decision.standing is not None:
-        status = compute_swarm_status(facts, decision.standing, swarm.status)
-        if status != swarm.status:
-            await write_status(world, SWARMS, swarm, status.model_dump(mode="json", by_alias=True, exclude_none=True))
+    await _show_swarm(world, facts, swarm, decision)
     if swarm is not None and decision.rule == "other_instance":
         await tell_left_alone(world, swarm)
     return decision.again_after
+
+
+async def _show_swarm(world: World, facts: SwarmFacts, swarm: Swarm | None, decision: Decision) -> None:
+    if swarm is None or decision.standing is None:
+        return
+    status = compute_swarm_status(facts, decision.standing, swarm.status)
+    if status != swarm.status:
+        await write_status(world, SWARMS, swarm, status.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 def build_refusal(decision: Decision, error: Refused) -> Decision:

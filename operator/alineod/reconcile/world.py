@@ -39,6 +39,7 @@ class Term:
     places: dict[str, int] = field(default_factory=dict)  # incarnations being brought back, by agent key
     said: dict[str, str] = field(default_factory=dict)  # the last decision in words, by key
 
+    ledger_trouble: Trouble | None = None  # why the ledger acknowledges nothing, as people are told
 
 @dataclass(frozen=True)
 class Release:
