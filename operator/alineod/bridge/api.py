@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import assert_never
 
+from alineod.bridge.epochs import Epochs
 from alineod.bridge.journal import Journal
 from alineod.bridge.memory import Answer
 from alineod.bridge.prepare import Preparation, Standing
@@ -20,11 +21,17 @@ class Api:
     """The routes over one pod's turns."""
 
     def __init__(
-        self, turns: Turns, journal: Journal, preparation: Preparation, build_state: Callable[[Standing], BridgeState]
+        self,
+        turns: Turns,
+        journal: Journal,
+        preparation: Preparation,
+        epochs: Epochs,
+        build_state: Callable[[Standing], BridgeState],
     ) -> None:
         self._turns = turns
         self._journal = journal
         self._preparation = preparation
+        self._epochs = epochs
         self._build_state = build_state
 
     def routes(self) -> list[Route]:
@@ -48,6 +55,7 @@ class Api:
 
     async def post_turn(self, request: Request) -> Response:
         wanted = decode(TurnRequest, request.body)
+        self._epochs.admit(wanted.epoch)
         answer = self._turns.decide(wanted)
         match answer:
             case Answer.KNOWN:
@@ -58,8 +66,9 @@ class Api:
                 return self._refuse(answer, wanted)
 
     async def abort(self, request: Request) -> Response:
-        reason = decode(AbortRequest, request.body).reason
-        return build_json(await self._turns.abort(request.params["turn_id"], reason))
+        wanted = decode(AbortRequest, request.body)
+        self._epochs.admit(wanted.epoch)
+        return build_json(await self._turns.abort(request.params["turn_id"], wanted.reason))
 
     async def journal(self, request: Request) -> Stream:
         after = _parse_number(request.query.get("after", "0"))

@@ -10,6 +10,7 @@ from typing import Any
 
 from alineod.bridge.api import Api
 from alineod.bridge.cut import Packer
+from alineod.bridge.epochs import Epochs
 from alineod.bridge.harness import Harness
 from alineod.bridge.journal import Journal
 from alineod.bridge.pi import Pi
@@ -66,7 +67,9 @@ class _Bridge:
             return build_state(settings, self._boot, standing, turns, journal)
 
         server = Server(
-            Api(turns, journal, preparation, state).routes(), lambda: read_token(settings.control), _log_error
+            Api(turns, journal, preparation, Epochs(settings.control / "epoch"), state).routes(),
+            lambda: read_token(settings.control),
+            _log_error,
         )
         port = await server.start(settings.host, settings.port)
         _log.info("the bridge of %s, incarnation %d, listens on port %d", settings.agent, settings.incarnation, port)

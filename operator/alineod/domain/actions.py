@@ -21,8 +21,11 @@ class CreatePod:
 
 @dataclass(frozen=True)
 class DeletePod:
+    """Delete this pod if it is still as it was seen."""
+
     name: str
     uid: str
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,20 @@ class CreateAgent:
 
 @dataclass(frozen=True)
 class AdoptAgent:
-    """Own an Agent object that a former object of the same swarm made."""
+    """Own an Agent object that a former object of the same swarm made, if it is still as it was seen."""
 
     name: str
     uid: str
+    version: str = ""
 
 
 @dataclass(frozen=True)
 class DeleteAgent:
+    """Delete this Agent object if it is still as it was seen."""
+
     name: str
     uid: str
+    version: str = ""
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ class PodFacts:
     trouble: Trouble | None = None  # why it is not up yet
     end: Trouble | None = None  # why it went, as far as the cluster said
     restore: RestoreReport | None = None
+    version: str = ""  # the object's resource version
+    epoch: int = 0  # of the leader that made it
 
     @property
     def over(self) -> bool:
@@ -149,6 +151,7 @@ class MemberObject:
     alias: str
     owner: Owner
     deleting: bool = False
+    version: str = ""  # the object's resource version
 
 
 @dataclass(frozen=True)

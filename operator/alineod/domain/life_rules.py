@@ -101,7 +101,7 @@ def rule_closed(facts: AgentFacts) -> Decision | None:
     standing = Standing(ledger.reason, ledger.message or "the agent has ended", ready=ready, stalled=not ready)
     pods = (facts.pod, facts.next_pod, *facts.stale_pods)
     ours = (p for p in pods if p and not p.deleting and p.owner_uid in (ledger.uid, facts.object and facts.object.uid))
-    return Decision("closed", standing, tuple(DeletePod(p.name, p.uid) for p in ours))
+    return Decision("closed", standing, tuple(DeletePod(p.name, p.uid, p.version) for p in ours))
 
 
 def rule_wait(facts: AgentFacts) -> Decision | None:

@@ -59,7 +59,7 @@ def rule_pod_gone(facts: AgentFacts) -> Decision | None:
     if ledger.pod is not None and facts.restores_left <= 0:
         message = f"the pod {ledger.pod.name} is gone; others are being brought back first"
         return Decision("wait_for_place", Standing("WaitingForPlace", message), again_after=PLACE_INTERVAL)
-    clean = (DeletePod(pod.name, pod.uid),) if pod is not None and not pod.deleting else ()
+    clean = (DeletePod(pod.name, pod.uid, pod.version),) if pod is not None and not pod.deleting else ()
     what = (
         "a sandbox is being made"
         if ledger.pod is None
@@ -72,7 +72,7 @@ def rule_pod_gone(facts: AgentFacts) -> Decision | None:
 
 def rule_stale_pods(facts: AgentFacts) -> Decision | None:
     """Pods of earlier incarnations have no say and are removed."""
-    stale = tuple(DeletePod(pod.name, pod.uid) for pod in facts.stale_pods if not pod.deleting)
+    stale = tuple(DeletePod(pod.name, pod.uid, pod.version) for pod in facts.stale_pods if not pod.deleting)
     return Decision("stale_pods", None, stale) if stale else None
 
 

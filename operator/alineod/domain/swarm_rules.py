@@ -1,6 +1,6 @@
 """What to do about one swarm: is it ours, is it a new run, which Agent objects are missing or too many."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from alineod.crd.swarm import DeletionPolicy
 from alineod.domain import events as ev
@@ -107,8 +107,8 @@ def rule_members(facts: SwarmFacts) -> Decision | None:
     missing = [alias for alias in wanted if alias not in have and alias not in ended]
     makeable = [alias for alias in missing if _object_name(facts, alias) not in facts.taken]
     actions: tuple[Action, ...] = (
-        *(DeleteAgent(m.name, m.uid) for m in made if m.alias not in wanted or _is_left(m, brought_over)),
-        *(AdoptAgent(m.name, m.uid) for m in made if m.owner is Owner.FORMER and m.alias in wanted and brought_over),
+        *(DeleteAgent(m.name, m.uid, m.version) for m in made if m.alias not in wanted or _is_left(m, brought_over)),
+        *(AdoptAgent(m.name, m.uid, m.version) for m in made if brought_over and _is_to_come(m, wanted)),
         *(CreateAgent(alias) for alias in makeable[:CREATED_AT_ONCE]),
     )
     if not actions:
@@ -120,6 +120,11 @@ def rule_members(facts: SwarmFacts) -> Decision | None:
 def _is_left(member: MemberObject, brought_over: bool) -> bool:
     """A former object's child goes with it, even where the cluster has not got to it yet."""
     return member.owner is Owner.FORMER and not brought_over
+
+
+def _is_to_come(member: MemberObject, wanted: Sequence[str]) -> bool:
+    """A former object's child whose run was brought over, and which is still wanted."""
+    return member.owner is Owner.FORMER and member.alias in wanted
 
 
 def _is_over(agent: AgentState, run: RunState) -> bool:

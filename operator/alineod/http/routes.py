@@ -180,13 +180,21 @@ def _json(message: msgspec.Struct) -> Response:
 def build_app(world: World, guard: Guard) -> Starlette:
     """The application of a leader."""
     api = Api(world, guard)
+
+    def led(handler: Handler) -> Handler:
+        async def answer(request: Request) -> Response:
+            world.check_term()  # what a leader of before remembers is no answer
+            return await handler(request)
+
+        return answer
+
     routes = [
-        Route("/v1/health", api.health),
-        Route("/v1/agents/{namespace}/{name}/prompt", api.prompt, methods=["POST"]),
-        Route("/v1/agents/{namespace}/{name}/result", api.result),
-        Route("/v1/sandbox/start", api.start, methods=["POST"]),
-        Route("/v1/sandbox/grants", api.grant, methods=["POST"]),
-        Route("/v1/sandbox/checkpoints", api.checkpoint, methods=["POST"]),
+        Route("/v1/health", led(api.health)),
+        Route("/v1/agents/{namespace}/{name}/prompt", led(api.prompt), methods=["POST"]),
+        Route("/v1/agents/{namespace}/{name}/result", led(api.result)),
+        Route("/v1/sandbox/start", led(api.start), methods=["POST"]),
+        Route("/v1/sandbox/grants", led(api.grant), methods=["POST"]),
+        Route("/v1/sandbox/checkpoints", led(api.checkpoint), methods=["POST"]),
     ]
     return Starlette(routes=routes, exception_handlers={AlineoError: answer_error, HTTPException: answer_unknown})
 

@@ -1,7 +1,7 @@
 """The gateway to a real API server, over aiohttp.
 
-Each call is one request with a deadline, given again only when the server said that it did nothing. It must not
-know what an object means; what answers mean is in `kube.failures`.
+Each call is one request with a deadline, which the server is told too, given again only when the server said that it
+did nothing. It must not know what an object means; what answers mean is in `kube.failures`.
 """
 
 import asyncio
@@ -28,7 +28,8 @@ from alineod.kube.bodies import (
 from alineod.kube.failures import build_unreachable, parse_failure
 from alineod.kube.gateway import PAGE_SIZE, AccessAnswer, AccessQuery, EventRecord, Identity, Page
 from alineod.kube.objects import ACCESS_REVIEWS, EVENTS, MANAGER, STATUS_MANAGER, TOKEN_REVIEWS, Json, Resource
-from alineod.kube.paths import build_path, build_query, build_root
+from alineod.kube.paths import add_query, build_path, build_query, build_root
+from alineod.kube.sockets import open_socket
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -81,7 +82,7 @@ async def open_api(
         remaining: seconds for which this process may still act (its lease); no call lasts longer.
         observe: told the code and duration of every answer.
     """
-    connector = aiohttp.TCPConnector(limit=64, ssl=access.build_ssl_context() or True)
+    connector = aiohttp.TCPConnector(limit=64, ssl=access.build_ssl_context() or True, socket_factory=open_socket)
     async with aiohttp.ClientSession(access.server, connector=connector, trust_env=False) as session:
         yield ApiGateway(session, access, clock, options or ApiOptions(), remaining, observe)
 
@@ -129,11 +130,18 @@ class ApiGateway:
         return await self._call("create", "POST", resource, target, _with_kind(resource, body))
 
     async def delete(
-        self, resource: Resource, namespace: str, name: str, *, uid: str, grace_seconds: int | None = None
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        version: str = "",
+        grace_seconds: int | None = None,
     ) -> Json | None:
-        target = build_path(resource, namespace, name)
+        target, options = build_path(resource, namespace, name), build_delete_options(uid, version, grace_seconds)
         try:
-            answer = await self._call("delete", "DELETE", resource, target, build_delete_options(uid, grace_seconds))
+            answer = await self._call("delete", "DELETE", resource, target, options)
         except NotFound:
             return None
         return answer if is_still_there(answer) else None
@@ -147,10 +155,10 @@ class ApiGateway:
         return await self._apply("apply_status", resource, body, "status", manager, force)
 
     async def patch_labels(
-        self, resource: Resource, namespace: str, name: str, labels: Mapping[str, str | None]
+        self, resource: Resource, namespace: str, name: str, labels: Mapping[str, str | None], *, version: str = ""
     ) -> Json:
         target = build_path(resource, namespace, name) + build_query(fieldManager=MANAGER)
-        body = {"metadata": {"labels": dict(labels)}}
+        body = {"metadata": {"labels": dict(labels), **({"resourceVersion": version} if version else {})}}
         return await self._call("patch", "PATCH", resource, target, body, content_type=MERGE_PATCH)
 
     async def review_token(self, token: str, audiences: Sequence[str]) -> Identity:
@@ -224,7 +232,7 @@ class ApiGateway:
         try:
             async with self._session.request(
                 request.method,
-                request.target,
+                add_query(request.target, timeout=f"{seconds:.3f}s"),
                 data=None if request.body is None else msgspec.json.encode(request.body),
                 headers={
                     **self._access.build_headers(),

@@ -12,13 +12,13 @@ NOTE_LIMIT = 1024
 WORD_LIMIT = 128
 
 
-def build_delete_options(uid: str, grace_seconds: int | None) -> Json:
-    """Delete this incarnation only, and in the background what it owns."""
+def build_delete_options(uid: str, version: str, grace_seconds: int | None) -> Json:
+    """Delete this incarnation only, as it is in this version where one is named, and in the background what it owns."""
     options: Json = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "propagationPolicy": "Background",
-        "preconditions": {"uid": uid},
+        "preconditions": {"uid": uid, **({"resourceVersion": version} if version else {})},
     }
     return options if grace_seconds is None else {**options, "gracePeriodSeconds": grace_seconds}
 

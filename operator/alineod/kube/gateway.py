@@ -124,32 +124,44 @@ class Gateway(Protocol):
         ...
 
     async def delete(
-        self, resource: Resource, namespace: str, name: str, *, uid: str, grace_seconds: int | None = None
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        version: str = "",
+        grace_seconds: int | None = None,
     ) -> Json | None:
         """Ask for the end of this incarnation and, in the background, of what it owns.
+
+        A `version` is a precondition: who has looked at an older one than there is now has to look again.
 
         Returns:
             The object while something still has to confirm its end, None when it is gone or already was.
 
         Raises:
-            Conflict: another incarnation has the name.
+            Conflict: another incarnation has the name, or it has another version.
         """
         ...
 
     async def apply(self, resource: Resource, body: Json, *, manager: str = MANAGER, force: bool = True) -> Json:
-        """Server-side apply of the full intent of `manager`; a `metadata.uid` in the body is a precondition."""
+        """Server-side apply of the full intent of `manager`.
+
+        A `metadata.uid` and a `metadata.resourceVersion` in the body are preconditions.
+        """
         ...
 
     async def apply_status(
         self, resource: Resource, body: Json, *, manager: str = STATUS_MANAGER, force: bool = True
     ) -> Json:
-        """Server-side apply to the status; never makes an object."""
+        """Server-side apply to the status, with the same preconditions; never makes an object."""
         ...
 
     async def patch_labels(
-        self, resource: Resource, namespace: str, name: str, labels: Mapping[str, str | None]
+        self, resource: Resource, namespace: str, name: str, labels: Mapping[str, str | None], *, version: str = ""
     ) -> Json:
-        """Set labels, or with None remove them, and leave everything else."""
+        """Set labels, or with None remove them, and leave everything else; a `version` is a precondition."""
         ...
 
     async def review_token(self, token: str, audiences: Sequence[str]) -> Identity:

@@ -116,14 +116,21 @@ class MemoryGateway:
         return self._perform("create", ref, act, writes=not dry_run)
 
     async def delete(
-        self, resource: Resource, namespace: str, name: str, *, uid: str, grace_seconds: int | None = None
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        version: str = "",
+        grace_seconds: int | None = None,
     ) -> Json | None:
         ref = Ref(resource, namespace, name)
 
         def act() -> Json | None:
             if ref not in self.objects:
                 return None
-            self.objects.check_incarnation(ref, {"metadata": {"uid": uid}})
+            self.objects.check_incarnation(ref, {"metadata": {"uid": uid, "resourceVersion": version}})
             return self.objects.end(ref, grace_seconds)
 
         return self._perform("delete", ref, act, writes=True)
@@ -149,12 +156,13 @@ class MemoryGateway:
         return self._perform("apply_status", ref, act, writes=True)
 
     async def patch_labels(
-        self, resource: Resource, namespace: str, name: str, labels: Mapping[str, str | None]
+        self, resource: Resource, namespace: str, name: str, labels: Mapping[str, str | None], *, version: str = ""
     ) -> Json:
         ref = Ref(resource, namespace, name)
 
         def act() -> Json:
             obj = deepcopy(self.objects.read(ref))
+            self.objects.check_incarnation(ref, {"metadata": {"resourceVersion": version}})
             merged = {**(obj["metadata"].get("labels") or {}), **labels}
             obj["metadata"]["labels"] = {label: value for label, value in merged.items() if value is not None}
             return self.objects.replace(ref, obj)

@@ -29,5 +29,11 @@ def build_query(**parameters: str | int | bool | None) -> str:
     return f"?{urlencode(given)}" if given else ""
 
 
+def add_query(target: str, **parameters: str | int | bool | None) -> str:
+    """A path, with or without a query, with more parameters behind it."""
+    more = build_query(**parameters)
+    return target + (more.replace("?", "&", 1) if "?" in target else more)
+
+
 def _write(value: str | int | bool | None) -> str:
     return "true" if value is True else str(value)

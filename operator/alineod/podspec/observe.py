@@ -26,7 +26,7 @@ def parse_pod(pod: Json) -> PodFacts:
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         owner_uid=_parse_owner(metadata),
-        incarnation=_parse_incarnation(metadata),
+        incarnation=_parse_count(metadata, names.INCARNATION),
         phase=_parse_phase(status),
         created_at=parse_time(metadata.get("creationTimestamp")),
         node=(pod.get("spec") or {}).get("nodeName") or "",
@@ -38,6 +38,8 @@ def parse_pod(pod: Json) -> PodFacts:
         trouble=next(_find_troubles(status), None),
         end=_parse_end(status, agent),
         restore=_parse_restore(status),
+        version=metadata.get("resourceVersion") or "",
+        epoch=_parse_count(metadata, names.EPOCH),
     )
 
 
@@ -56,8 +58,8 @@ def _parse_owner(metadata: Mapping[str, Any]) -> str:
     return next((owner["uid"] for owner in owners if owner.get("controller")), "")
 
 
-def _parse_incarnation(metadata: Mapping[str, Any]) -> int:
-    text = (metadata.get("labels") or {}).get(names.INCARNATION, "")
+def _parse_count(metadata: Mapping[str, Any], label: str) -> int:
+    text = (metadata.get("labels") or {}).get(label, "")
     return int(text) if text.isascii() and text.isdigit() else 0
 
 

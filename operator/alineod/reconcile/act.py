@@ -18,7 +18,7 @@ from alineod.domain.actions import (
 )  # fmt: skip
 from alineod.domain.facts import AgentFacts, AgentObject, Trouble
 from alineod.domain.sandbox_rules import build_taken
-from alineod.errors import Conflict, NotFound, Refused, Unavailable
+from alineod.errors import Conflict, Refused, Unavailable
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource, read_owner_uids
 from alineod.podspec import names
 from alineod.podspec.pod import build_pod
@@ -36,7 +36,7 @@ async def apply_agent_action(world: World, facts: AgentFacts, action: Action) ->
         case CreatePod():
             return await create_pod(world, facts, action.incarnation)
         case DeletePod():
-            return await delete_object(world, PODS, facts.key, action.name, action.uid)
+            return await delete_object(world, PODS, facts.key, action)
         case Probe():
             return await read_bridge(world, facts)
         case Drive():
@@ -57,9 +57,9 @@ async def apply_swarm_action(world: World, key: str, swarm: Swarm | None, action
         case CreateAgent():
             return swarm is not None and await create_agent(world, swarm, action.alias)
         case AdoptAgent():
-            return swarm is not None and await apply_owner(world, swarm, action.name, action.uid)
+            return swarm is not None and await apply_owner(world, swarm, action)
         case DeleteAgent():
-            return await delete_object(world, AGENTS, key, action.name, action.uid)
+            return await delete_object(world, AGENTS, key, action)
         case DeleteArchives():
             await delete_archives(world, action.agents)
             return False
@@ -100,16 +100,18 @@ def _keep_refusal(world: World, key: str, refusal: Trouble) -> bool:
     return before is None
 
 
-async def delete_object(world: World, kind: Resource, key: str, name: str, uid: str) -> bool:
-    """Ask for the end of exactly this incarnation; another one under the name stays."""
-    try:
-        left = await world.gateway.delete(kind, key.split("/")[0], name, uid=uid)
-    except (Conflict, NotFound):
-        return False
+async def delete_object(world: World, kind: Resource, key: str, seen: DeletePod | DeleteAgent) -> bool:
+    """Ask for the end of exactly what was seen.
+
+    Raises:
+        Conflict: it has changed, or another one has the name: what to do about that is decided anew.
+    """
+    namespace = key.split("/")[0]
+    left = await world.gateway.delete(kind, namespace, seen.name, uid=seen.uid, version=seen.version)
     if left is not None:
         world.store.put(kind, left)
     else:
-        world.store.discard_uid(Ref(kind, key.split("/")[0], name), uid)
+        world.store.discard_uid(Ref(kind, namespace, seen.name), seen.uid)
     return False
 
 
@@ -169,13 +171,16 @@ def _build_owner(swarm: Swarm) -> Json:
     }
 
 
-async def apply_owner(world: World, swarm: Swarm, name: str, uid: str) -> bool:
-    """Own an Agent that a former object of the swarm made. The dead owner is the cluster's to remove."""
-    owner = _build_owner(swarm) | {"controller": False}
-    metadata = {"name": name, "namespace": swarm.metadata.namespace, "uid": uid, "ownerReferences": [owner]}
+async def apply_owner(world: World, swarm: Swarm, seen: AdoptAgent) -> bool:
+    """Own an Agent that a former object of the swarm made. The dead owner is the cluster's to remove.
+
+    Raises:
+        Conflict: it has changed or is gone: to name the owner that was right once would be its end.
+    """
+    metadata = {
+        "name": seen.name, "namespace": swarm.metadata.namespace, "uid": seen.uid, "resourceVersion": seen.version,
+        "ownerReferences": [_build_owner(swarm) | {"controller": False}],
+    }  # fmt: skip
     body = {"apiVersion": AGENTS.api_version, "kind": AGENTS.kind, "metadata": metadata}
-    try:
-        world.store.put(AGENTS, await world.gateway.apply(AGENTS, body))
-    except (Conflict, NotFound):
-        return False
+    world.store.put(AGENTS, await world.gateway.apply(AGENTS, body))
     return True

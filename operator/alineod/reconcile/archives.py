@@ -248,12 +248,12 @@ async def delete_expired(world: World, key: str) -> None:
 def _delete_expired(world: World, bucket: Bucket, agent: AgentState) -> None:
     namespace, name = agent.key.split("/")
     prefix = build_checkpoint_prefix(world.release.base, namespace, name)
+    world.check_term()
     stored = [found for found in bucket.list(prefix) if is_own_archive(agent, found.key)]
     recorded = [KnownCheckpoint(c.remote_ref) for c in agent.checkpoints if c.remote_ref]
     expired = decide_expired(stored, recorded, world.clock.now(), keep=world.pods.keep, min_age=world.remote_min_age)
     # With a checkpoint of its own an agent needs the copy of its parent's files no more.
-    for key in (*expired, *_find_forks(world, bucket, agent)):
-        bucket.delete(key)
+    _delete_objects(world, bucket, (*expired, *_find_forks(world, bucket, agent)))
 
 
 def _find_forks(world: World, bucket: Bucket, agent: AgentState) -> list[str]:
@@ -273,11 +273,18 @@ def _delete_all(world: World, bucket: Bucket, agents: Sequence[str]) -> None:
     for key in agents:
         namespace, name = key.split("/")
         agent = world.ledger.state.agents.get(key)
-        for stored in tuple(bucket.list(build_checkpoint_prefix(world.release.base, namespace, name))):
-            if agent is None or is_own_archive(agent, stored.key):
-                bucket.delete(stored.key)
-        for stored in tuple(bucket.list(build_fork_prefix(world.release.base, namespace, name))):
-            bucket.delete(stored.key)
+        world.check_term()
+        archives = bucket.list(build_checkpoint_prefix(world.release.base, namespace, name))
+        own = [stored.key for stored in archives if agent is None or is_own_archive(agent, stored.key)]
+        forks = bucket.list(build_fork_prefix(world.release.base, namespace, name))
+        _delete_objects(world, bucket, (*own, *(stored.key for stored in forks)))
+
+
+def _delete_objects(world: World, bucket: Bucket, keys: Sequence[str]) -> None:
+    """Remove them, each in this term only. The keys were listed in it: what comes later under other keys stays."""
+    for key in keys:
+        world.check_term()
+        bucket.delete(key)
 
 
 def is_own_archive(agent: AgentState, key: str) -> bool:

@@ -117,6 +117,7 @@ def _build_request(world: World, agent: AgentState) -> TurnRequest:
     grant = build_grant(world, agent, turn.number, agent.incarnation) if spec.checkpoint else None
     return TurnRequest(
         turn=turn.number, turn_id=turn.id, prompt=build_prompt_text(turn, agent.interruption),
+        epoch=world.release.epoch,
         limits=TurnLimits(turn_max=spec.limits.turn_max, prompt_inactivity=spec.limits.prompt_inactivity),
         checkpoint=spec.checkpoint, grant=grant,
     )  # fmt: skip

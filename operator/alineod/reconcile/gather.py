@@ -101,7 +101,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         ledger=ledger,
         pod=pod,
         next_pod=next((p for p in pods if ledger and p.incarnation == ledger.incarnation + 1), None),
-        stale_pods=_stale(pods, ledger, obj),
+        stale_pods=_stale(pods, ledger, obj, world.release.epoch),
         bridge=heard.state if heard and pod and heard.restarts == pod.restarts else None,
         bridge_error=world.term.errors.get(pod.uid, "") if pod else "",
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
@@ -196,8 +196,13 @@ async def _gather_pods(world: World, key: str, ledger: AgentState | None) -> lis
     return [*pods, parse_pod(found)] if found is not None and read_label(found, names.AGENT) == name else pods
 
 
-def _stale(pods: list[PodFacts], ledger: AgentState | None, obj: AgentObject | None) -> tuple[PodFacts, ...]:
-    """Our own pods that are neither the ledger's nor the one after it. Somebody else's are none of our business."""
+def _stale(
+    pods: list[PodFacts], ledger: AgentState | None, obj: AgentObject | None, epoch: int
+) -> tuple[PodFacts, ...]:
+    """Our own pods that are neither the ledger's nor the one after it. Somebody else's are none of our business.
+
+    Nor are those of a later epoch: who sees one leads no more, and knows less than who made it.
+    """
     if ledger is None:
         return ()
     owners = {ledger.uid, obj.uid if obj else ledger.uid}
@@ -205,7 +210,10 @@ def _stale(pods: list[PodFacts], ledger: AgentState | None, obj: AgentObject | N
     return tuple(
         pod
         for pod in pods
-        if pod.owner_uid in owners and pod.uid != current and pod.incarnation != ledger.incarnation + 1
+        if pod.owner_uid in owners
+        and pod.uid != current
+        and pod.incarnation != ledger.incarnation + 1
+        and pod.epoch <= epoch
     )
 
 

@@ -91,6 +91,7 @@ def _gather_members(agents: list[Agent], swarm: Swarm | None) -> tuple[MemberObj
             agent.alias,
             _find_owner(agent, swarm),
             deleting=agent.metadata.deletion_timestamp is not None,
+            version=agent.metadata.resource_version,
         )
         for agent in agents
     )

@@ -110,13 +110,20 @@ def _say(world: World, key: str, decision: Decision) -> None:
 
 
 async def write_status(world: World, resource: Resource, obj: Agent | Swarm, status: Json) -> None:
-    """Server-side apply of the whole status. An object that went meanwhile needs none."""
+    """Server-side apply of the whole status. An object that went meanwhile needs none.
+
+    Raises:
+        Conflict: the object is not the one that was looked at any more; of two leaders, the later one's word stands.
+    """
+    seen = obj.metadata
     body = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": {"name": obj.metadata.name, "namespace": obj.metadata.namespace, "uid": obj.metadata.uid},
+        "metadata": {
+            "name": seen.name, "namespace": seen.namespace, "uid": seen.uid, "resourceVersion": seen.resource_version,
+        },
         "status": status,
-    }
+    }  # fmt: skip
     try:
         written = await world.gateway.apply_status(resource, body)
     except NotFound:

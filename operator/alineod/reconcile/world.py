@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from alineod.bucket.port import Bucket
 from alineod.clock import Clock
 from alineod.domain.facts import Trouble
+from alineod.errors import Unavailable
 from alineod.kube.gateway import Gateway
 from alineod.kube.objects import Ref
 from alineod.kube.store import Store
@@ -38,8 +39,8 @@ class Term:
     start_waits: dict[str, Trouble] = field(default_factory=dict)  # what a restore container waits for, by pod UID
     places: dict[str, int] = field(default_factory=dict)  # incarnations being brought back, by agent key
     said: dict[str, str] = field(default_factory=dict)  # the last decision in words, by key
-
     ledger_trouble: Trouble | None = None  # why the ledger acknowledges nothing, as people are told
+
 
 @dataclass(frozen=True)
 class Release:
@@ -56,6 +57,7 @@ class World:
     """The ports and the term's memory.
 
     `wake` looks at an object's key soon; `drive` follows an agent's running turn; `remote_min_age` in seconds.
+    `remaining`: the seconds for which this process may still act.
     """
 
     gateway: Gateway
@@ -71,11 +73,21 @@ class World:
     parsed: Parsed = field(default_factory=Parsed)
     remote_min_age: float = 600.0
     restores_at_once: int = 8
+    remaining: Callable[[], float] = lambda: float("inf")
     term: Term = field(default_factory=Term)
 
     def now(self) -> float:
         """Unix seconds."""
         return self.clock.now().timestamp()
+
+    def check_term(self) -> None:
+        """See to it that this process still leads.
+
+        Raises:
+            Unavailable: reason `LeaseLost`.
+        """
+        if self.remaining() <= 0:
+            raise Unavailable("LeaseLost", "this process leads no more: ask again, another one does or soon will")
 
     def bridge_token(self, pod_uid: str) -> str:
         """The token of the bridge in that pod."""

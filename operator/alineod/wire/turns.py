@@ -6,8 +6,8 @@ Bridge API, HTTP on port 8790 of the pod, `Authorization: Bearer <bridge token>`
     GET  /v1/state                   BridgeState
     POST /v1/turns                   TurnRequest -> TurnAccepted; the same turn and turnId again answers how it stands
                                      and starts nothing; a later turn under the same turnId is a further attempt.
-                                     409 another turn runs or the number was used, 423 its archive is being cut,
-                                     503 not ready or draining
+                                     409 another turn runs or the number was used, or a leader of a later epoch has
+                                     spoken here (StaleEpoch), 423 its archive is being cut, 503 not ready or draining
     POST /v1/turns/{turnId}/abort    AbortRequest -> TurnAccepted
     GET  /v1/journal?after=N&follow= JournalRecord per line (NDJSON); follow=1 stays open, adds records without seq
                                      (text deltas), and sends an empty line every 10 s
@@ -80,11 +80,15 @@ class Grant(Message, frozen=True):
 
 
 class TurnRequest(Message, frozen=True):
-    """One prompt. `turn_id` is the same for every attempt at this turn and is ALINEO_TURN_ID in the sandbox."""
+    """One prompt. `turn_id` is the same for every attempt at this turn and is ALINEO_TURN_ID in the sandbox.
+
+    `epoch` is the term of the leader who asks.
+    """
 
     turn: int
     turn_id: str
     prompt: str
+    epoch: int = 0
     limits: TurnLimits = TurnLimits()
     checkpoint: bool = False
     grant: Grant | None = None  # to upload this turn's checkpoint
@@ -98,6 +102,7 @@ class TurnAccepted(Message, frozen=True):
 
 class AbortRequest(Message, frozen=True):
     reason: str
+    epoch: int = 0
 
 
 class TurnResult(Message, frozen=True):

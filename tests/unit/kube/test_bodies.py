@@ -36,14 +36,14 @@ def test_whether_a_deleted_object_is_still_there(answer: dict[str, Any], still: 
 
 
 def test_a_delete_names_the_incarnation_and_takes_its_dependents_along() -> None:
-    assert build_delete_options("u", 0) == {
+    assert build_delete_options("u", "7", 0) == {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "propagationPolicy": "Background",
-        "preconditions": {"uid": "u"},
+        "preconditions": {"uid": "u", "resourceVersion": "7"},
         "gracePeriodSeconds": 0,
     }
-    assert "gracePeriodSeconds" not in build_delete_options("u", None)
+    assert "gracePeriodSeconds" not in build_delete_options("u", "", None)
 
 
 def test_who_holds_a_token_and_in_which_pod() -> None:
