@@ -132,7 +132,8 @@ def build_swarm() -> dict[str, Any]:
     nowhere = {"podTemplate": {"spec": {"nodeSelector": {"alineo.dev/nowhere": "true"}}}}
     gate = {"name": "gate", "prompt": "Never begin.", "sandbox": nowhere}
     held = [{"name": f"a{n:02d}", "prompt": "Wait.", "waitFor": ["gate"]} for n in range(AGENTS)]
-    spec = {"defaults": {"harness": {"type": "Pi"}}, "agents": [gate, *held]}
+    model = {"provider": "openai", "id": "nobody", "baseURL": "http://nobody.invalid/v1"}
+    spec = {"defaults": {"harness": {"type": "Pi", "model": model}}, "agents": [gate, *held]}
     return {"apiVersion": "alineo.dev/v1alpha1", "kind": "Swarm", "metadata": {"name": SWARM}, "spec": spec}
 
 
