@@ -18,7 +18,8 @@ from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.clock import SystemClock
 from alineod.errors import Damaged, NotFound
 from alineod.ledger import sql
-from alineod.ledger.chain import Head, Stored, verify_rows
+from alineod.ledger.build import verify_connection
+from alineod.ledger.chain import Stored
 from alineod.ledger.failures import explain_sqlite
 from alineod.ledger.fence import Fence
 from alineod.ledger.places import Volume
@@ -51,11 +52,8 @@ def main(arguments: Sequence[str], env: Mapping[str, str]) -> int:
 
 
 def verify(connection: sqlite3.Connection, options: argparse.Namespace) -> None:
-    """Check SQLite's structures, the sequence and the chain."""
-    sql.check_integrity(connection)
-    head = Head()
-    for row in verify_rows(sql.read_rows(connection)):
-        head = Head(row.seq, row.hash)
+    """Check SQLite's structures, the sequence, the chain, and the fold that is kept beside them."""
+    head = verify_connection(connection)
     _write(f"{head.seq:,} rows without a gap, chain intact; the last one is {head.hash}.")
 
 

@@ -6,9 +6,12 @@ The steps may be cut off anywhere: what a start leaves behind is never taken for
 
 import secrets
 from collections.abc import Callable
+from functools import partial
 
 from alineod.clock import Clock
 from alineod.errors import Unavailable
+from alineod.ledger.audit import audit_ledger
+from alineod.ledger.places import Volume
 from alineod.ledger.port import Observe
 from alineod.ledger.replicate import Remote
 from alineod.ledger.sqlite import Fatal, SqliteLedger
@@ -61,4 +64,5 @@ async def open_ledger(
     except OSError as error:
         raise Unavailable("LedgerVolumeFailed", f"The ledger's volume {opening.volume} failed: {error}.") from error
     step("serve")
-    return SqliteLedger(path, built.identity, built.state, acknowledger, clock, fatal, observe=observe)
+    audit = None if built.whole else partial(audit_ledger, Volume(opening.volume), path, fatal)
+    return SqliteLedger(path, built.identity, built.state, acknowledger, clock, fatal, observe=observe, audit=audit)

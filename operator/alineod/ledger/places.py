@@ -15,6 +15,7 @@ from alineod.ledger.replica import build_epoch_name, parse_epoch_name
 FILE = "ledger.db"
 _MARK = "opened"
 _BUILDING = "building"
+_DOUBT = "doubt"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,19 @@ class Volume:
         for term in self.read_terms()[:-1]:
             if not term.opened:
                 shutil.rmtree(self._directory(term.epoch), ignore_errors=True)
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a copy was found damaged while it was in service; the next one is checked whole before it is used."""
+        return (self.root / _DOUBT).exists()
+
+    def write_doubt(self) -> None:
+        (self.root / _DOUBT).touch()
+        _flush(self.root)
+
+    def delete_doubt(self) -> None:
+        """A copy was checked whole."""
+        (self.root / _DOUBT).unlink(missing_ok=True)
 
     def set_aside(self, epoch: int) -> Path:
         """Move a damaged term out of the way, kept for a person to look at."""

@@ -7,7 +7,7 @@ checkpoint it did not see loses rows without a trace. Must not know about thread
 import sqlite3
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from alineod.domain.events import Row
 from alineod.errors import Conflict, Damaged, Fenced, Refused
 from alineod.ledger.chain import Head, Plan, Stored, decide_append, parse_row
 from alineod.ledger.records import Prepared
+from alineod.ledger.saved import Saved
 
 BUSY_TIMEOUT = 10_000
 """Milliseconds; Litestream takes the write lock for its checkpoints."""
@@ -61,6 +62,13 @@ MIGRATIONS: Sequence[tuple[str, Sequence[str]]] = [
                BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END""",
         ],
     ),
+    (
+        "saved",
+        [
+            """CREATE TABLE saved (
+                 seq INTEGER PRIMARY KEY, hash BLOB NOT NULL, version TEXT NOT NULL, body BLOB NOT NULL) STRICT""",
+        ],
+    ),
 ]
 
 CREATE_MIGRATIONS = """CREATE TABLE IF NOT EXISTS migrations (
@@ -82,6 +90,12 @@ BY_PLACE = " WHERE seq > :after AND seq <= :until"
 BY_RUN = " AND run = :run"
 BY_AGENT = " AND agent = :agent"
 IN_ORDER = " ORDER BY seq LIMIT :limit"
+
+SELECT_HASH = "SELECT hash FROM events WHERE seq = ?"
+HAS_SAVED = "SELECT 1 FROM sqlite_schema WHERE name = 'saved'"
+SELECT_SAVED = "SELECT seq, hash, version, body FROM saved ORDER BY seq DESC LIMIT 1"
+INSERT_SAVED = "INSERT INTO saved (seq, hash, version, body) VALUES (?, ?, ?, ?)"
+DELETE_SAVED = "DELETE FROM saved"
 
 COUNT_EVENTS = "SELECT event, count(*), sum(length(payload)) FROM events GROUP BY event ORDER BY event"
 SELECT_SPAN = "SELECT min(time), max(time) FROM events"
@@ -141,6 +155,24 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Every read within sees the same state, whoever writes meanwhile."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def copy(connection: sqlite3.Connection, target: Path) -> None:
+    """Write all that is committed to a new file. A copy that is cut off is worth nothing: no journal is kept for it."""
+    with closing(sqlite3.connect(target, isolation_level=None)) as new:
+        for pragma in ("journal_mode = off", "synchronous = off"):
+            new.execute(f"PRAGMA {pragma}")
+        connection.backup(new)
 
 
 def migrate(connection: sqlite3.Connection, time: int) -> None:
@@ -219,14 +251,39 @@ def write_batch(
     return outcomes
 
 
+def write_saved(connection: sqlite3.Connection, epoch: int, saved: Saved) -> None:
+    """Keep a fold instead of the one that was kept.
+
+    Raises:
+        Fenced: the file has seen a later term.
+    """
+    with transaction(connection):
+        _check_epoch(connection, epoch)
+        connection.execute(DELETE_SAVED)
+        record = (saved.head.seq, bytes.fromhex(saved.head.hash), saved.version, saved.body)
+        connection.execute(INSERT_SAVED, record)
+
+
+def read_saved(connection: sqlite3.Connection) -> Saved | None:
+    """The fold that is kept, if the event it ends with stands as it was."""
+    if connection.execute(HAS_SAVED).fetchone() is None:
+        return None  # a file of an earlier version
+    found = connection.execute(SELECT_SAVED).fetchone()
+    if found is None:
+        return None
+    seq, hash_, version, body = found
+    stands = connection.execute(SELECT_HASH, (seq,)).fetchone() == (hash_,)
+    return Saved(Head(seq, hash_.hex()), version, body) if stands else None
+
+
 def read_head(connection: sqlite3.Connection) -> Head:
     found = connection.execute(SELECT_HEAD).fetchone()
     return Head(found[0], found[1].hex()) if found else Head()
 
 
-def read_rows(connection: sqlite3.Connection, after: int = 0) -> Iterator[Stored]:
-    """Every row above `after`, in order, a few thousand in memory at a time."""
-    sql, parameters = build_select(None, None, after, LAST_SEQ, _NO_LIMIT)
+def read_rows(connection: sqlite3.Connection, after: int = 0, until: int = LAST_SEQ) -> Iterator[Stored]:
+    """Every row above `after` up to `until`, in order, a few thousand in memory at a time."""
+    sql, parameters = build_select(None, None, after, until, _NO_LIMIT)
     cursor = connection.execute(sql, parameters)
     while records := cursor.fetchmany(_ROWS_AT_ONCE):
         yield from map(parse_record, records)
@@ -247,13 +304,13 @@ def parse_record(record: Sequence[object]) -> Stored:
     return Stored(seq, time, id_, run, agent, event, payload, prev.hex(), hash_.hex())  # type: ignore[arg-type,attr-defined]
 
 
-def check_integrity(connection: sqlite3.Connection) -> None:
-    """Have SQLite check its own structures.
+def check_integrity(connection: sqlite3.Connection, *, quick: bool = False) -> None:
+    """Have SQLite check its own structures; `quick` leaves out whether tables and indexes agree.
 
     Raises:
         Damaged: with SQLite's first finding.
     """
-    [finding] = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    [finding] = connection.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check(1)").fetchone()
     if finding != "ok":
         raise Damaged("DatabaseDamaged", f"SQLite finds the ledger's file damaged: {finding}.")
 

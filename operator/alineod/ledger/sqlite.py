@@ -4,9 +4,11 @@ Puts the parts together on the loop. Does not know how the file came to be where
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from alineod.clock import Clock
 from alineod.domain.events import Entry, Row
@@ -17,10 +19,13 @@ from alineod.ledger.port import READ_LIMIT, Acknowledger, Listener, Observe, Rep
 from alineod.ledger.queue import RETRY_AFTER, AppendQueue, Bounds, Request
 from alineod.ledger.read import Reader
 from alineod.ledger.records import prepare_entries
+from alineod.ledger.saved import build_saved
 from alineod.ledger.sql import Identity
 from alineod.ledger.writer import CLOSED, Answers, Told, Writer
 
 Fatal = Callable[[AlineoError], None]
+KEEP_EVERY = 5000
+"""Events between two folds that are kept in the file."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class SqliteLedger:
     Args:
         state: the fold of every row in the file, all of them acknowledged.
         fatal: called on the writer's thread when this process can or must write no more.
+        audit: goes on beside it until it is closed.
     """
 
     def __init__(
@@ -57,10 +63,11 @@ class SqliteLedger:
         fatal: Fatal = lambda error: None,
         limits: Limits = Limits(),
         observe: Observe | None = None,
+        audit: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self.secret = identity.secret
         self.epoch = identity.epoch
-        self._folded = Folded(state)
+        self._folded, self._kept = Folded(state), state.seq
         self._clock, self._limits, self._fatal, self._observe = clock, limits, fatal, observe or Observe()
         self._loop = asyncio.get_running_loop()
         self._waits: set[asyncio.Timeout] = set()
@@ -70,6 +77,7 @@ class SqliteLedger:
         patience = limits.volume if acknowledger.configured else None
         self._writer = Writer(path, identity.epoch, state.seq, self._queue, acknowledger, clock, told, patience)
         self._writer.start()
+        self._audit = self._loop.create_task(audit(), name="ledger audit") if audit is not None else None
 
     @property
     def state(self) -> State:
@@ -105,6 +113,8 @@ class SqliteLedger:
         return await self._reader.read(run, agent, after, self.acknowledged_seq, limit)
 
     async def close(self) -> None:
+        if self._audit is not None:
+            self._audit.cancel()
         await asyncio.to_thread(self._writer.close, self._limits.close)
         await asyncio.sleep(0)  # the last answers are on their way to the loop
         await self._reader.close()
@@ -137,6 +147,9 @@ class SqliteLedger:
 
     def _take(self, answers: Answers) -> None:
         self._folded.publish(answers.rows)
+        if answers.rows and self.state.seq >= self._kept + KEEP_EVERY:
+            self._kept = self.state.seq
+            self._writer.keep(partial(build_saved, self.state, answers.rows[-1].hash))
         for answer, outcome in answers.outcomes:
             if answer.done():
                 continue

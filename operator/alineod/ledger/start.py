@@ -68,8 +68,12 @@ class Start:
         """The new term's file, aside."""
         self._volume.delete_leftovers()
         now = int(self._clock.now().timestamp() * 1_000_000)
-        making = Making(self._opening.instance, self._epoch, now, self._make_secret)
-        return await self._build_first(making, decide_sources(self._found))
+        whole = self._volume.in_doubt
+        making = Making(self._opening.instance, self._epoch, now, self._make_secret, whole)
+        built = await self._build_first(making, decide_sources(self._found))
+        if built.whole:
+            self._volume.delete_doubt()
+        return built
 
     def place(self) -> Path:
         """Into its own place on the volume."""

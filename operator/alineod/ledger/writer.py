@@ -23,6 +23,7 @@ from alineod.ledger.failures import explain_sqlite
 from alineod.ledger.port import Acknowledger, Failing, Observe, Replication
 from alineod.ledger.queue import AppendQueue
 from alineod.ledger.records import Prepared
+from alineod.ledger.saved import Saved
 from alineod.ledger.standing import Standing
 
 log = logging.getLogger(__name__)
@@ -81,12 +82,17 @@ class Writer:
         self._path, self._epoch = path, epoch
         self._queue, self._acknowledger, self._clock = queue, acknowledger, clock
         self._told, self._patience = told, patience
+        self._due: Callable[[], Saved] | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
         self.replication = Replication(acknowledger.configured, committed_seq=head, acknowledged_seq=head)
 
     def start(self) -> None:
         self._thread.start()
+
+    def keep(self, build: Callable[[], Saved]) -> None:
+        """Write a fold beside the next transaction; a later one takes the place of one that still waits."""
+        self._due = build
 
     def close(self, grace: float) -> None:
         """Write what is queued, for at most `grace` seconds, and fail the rest. Blocks; not for the loop."""
@@ -124,6 +130,16 @@ class Writer:
                     raise failure from error
                 outcomes = [plan if isinstance(plan, Conflict) else plan.rows for plan in plans]
                 self._told.deliver(Answers(rows, list(zip(tokens, outcomes, strict=True))))
+                self._keep_due(connection)
+
+    def _keep_due(self, connection: sqlite3.Connection) -> None:
+        """What fails here is no loss: the next fold comes, and a start can do without."""
+        build, self._due = self._due, None
+        if build is not None:
+            try:
+                sql.write_saved(connection, self._epoch, build())
+            except sqlite3.Error as error:
+                log.warning("the fold could not be kept: %s", explain_sqlite(error, self._path).message)
 
     def _commit(
         self, connection: sqlite3.Connection, standing: Standing, appends: Sequence[Sequence[Prepared]]

@@ -187,7 +187,7 @@ def test_a_ledger_of_a_later_version_is_refused(connection: sqlite3.Connection) 
     with pytest.raises(Refused) as caught:
         sql.migrate(connection, TIME)
     assert caught.value.reason == "LedgerTooNew"
-    assert "schema version 99, this program knows 1. Use the version of alineod that wrote it" in caught.value.message
+    assert "schema version 99, this program knows 2. Use the version of alineod that wrote it" in caught.value.message
 
 
 def test_a_damaged_file_is_found(path: Path, connection: sqlite3.Connection) -> None:

@@ -1,0 +1,49 @@
+"""A fold that is kept in the ledger, so that whoever takes over need not fold from the first event. Pure.
+
+It is worth nothing beside the events: made of them, bound to one of them by its hash, and passed over by any other
+version of the fold.
+"""
+
+import hashlib
+import inspect
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+
+import msgspec
+
+from alineod.domain import events, fold, state
+from alineod.domain.state import State
+from alineod.ledger.chain import Head
+from alineod.wire import turns
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The fold of everything up to `head`, encoded by the program whose `version` this is."""
+
+    head: Head
+    version: str
+    body: bytes
+
+
+def build_saved(folded: State, hash_: str) -> Saved:
+    """What to keep of a fold; `hash_` is that of its last row."""
+    return Saved(Head(folded.seq, hash_), compute_version(), msgspec.msgpack.encode(folded))
+
+
+def parse_saved(saved: Saved) -> State | None:
+    """The fold; None when another version made it, or when it is not readable."""
+    if saved.version != compute_version():
+        return None
+    try:
+        return msgspec.msgpack.decode(saved.body, type=State)
+    except msgspec.DecodeError:
+        return None
+
+
+@cache
+def compute_version() -> str:
+    """A digest of the source of everything that a fold is made by and of."""
+    modules: tuple[ModuleType, ...] = (events, fold, state, turns)
+    return hashlib.sha256("".join(map(inspect.getsource, modules)).encode()).hexdigest()
