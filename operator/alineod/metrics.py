@@ -74,17 +74,17 @@ class Metrics:
             registry=self.registry,
             buckets=_CALL_BUCKETS,
         )
+        self._takeover = self._gauge(
+            "alineod_takeover_seconds",
+            "How long each step of becoming the leader took; some go on beside each other, `total` is all of it.",
+            "step",
+        )
         self._lag = self._gauge("alineod_loop_lag_seconds", "How late the event loop last came to its turn.")
 
     def _count_work(self) -> None:
         self._agents = self._gauge("alineod_agents", "Agents by phase.", "phase")
         self._returns = self._counter("alineod_agent_returns", "Agents that came back, by the rung that held.", "rung")
 
-    def count_event(self, kind: str) -> None:
-        """A watch event about an object of this kind."""
-        self._events.labels(kind).inc()
-
-    def count_sweep(self, result: str) -> None:
     def _count_ledger(self) -> None:
         def histogram(name: str, help_text: str, buckets: Sequence[float] = _CALL_BUCKETS) -> Histogram:
             return Histogram(f"alineod_ledger_{name}", help_text, registry=self.registry, buckets=buckets)
@@ -106,6 +106,11 @@ class Metrics:
             "alineod_ledger_failing_seconds", "How long writing or confirming has been failing; 0 while it does not."
         )
 
+    def count_event(self, kind: str) -> None:
+        """A watch event about an object of this kind."""
+        self._events.labels(kind).inc()
+
+    def count_sweep(self, result: str) -> None:
         """A sweep ended: `done` or `failed`."""
         self._sweeps.labels(result).inc()
 
@@ -142,6 +147,10 @@ class Metrics:
         """This process leads in `epoch`; 0 for not leading."""
         self._epoch.set(epoch)
 
+    def set_takeover(self, step: str, seconds: float) -> None:
+        """A step of becoming the leader was taken; `total` is from the lease to the first answer."""
+        self._takeover.labels(step).set(seconds)
+
     def set_lag(self, seconds: float) -> None:
         """How late the event loop came to its turn."""
         self._lag.set(seconds)
@@ -156,15 +165,6 @@ class Metrics:
         """An agent came back, and which rung held."""
         self._returns.labels(rung).inc()
 
-    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
-        return Counter(name, help_text, labels, registry=self.registry)
-
-    def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
-        return Gauge(name, help_text, labels, registry=self.registry)
-
-
-def start_metrics_server(metrics: Metrics, port: int) -> Callable[[], None]:
-    """Serve `/metrics` on every address from a thread; what is returned stops it."""
     def observe_append(self, seconds: float) -> None:
         """An append was acknowledged."""
         self._append_seconds.observe(seconds)
@@ -196,6 +196,15 @@ def start_metrics_server(metrics: Metrics, port: int) -> Callable[[], None]:
         self._lag_seconds.set_function(lag)
         self._failing.set_function(failing)
 
+    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(name, help_text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
+        return Gauge(name, help_text, labels, registry=self.registry)
+
+
+def start_metrics_server(metrics: Metrics, port: int) -> Callable[[], None]:
+    """Serve `/metrics` on every address from a thread; what is returned stops it."""
     server, thread = start_http_server(port, registry=metrics.registry)
 
     def stop() -> None:

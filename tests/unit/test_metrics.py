@@ -22,6 +22,7 @@ NAMES = {
     "alineod_lease_epoch",
     "alineod_lease_renew_seconds",
     "alineod_loop_lag_seconds",
+    "alineod_takeover_seconds",
     "alineod_agents",
     "alineod_agent_returns",
     "alineod_ledger_append_seconds",
@@ -49,6 +50,7 @@ def observe_everything(metrics: Metrics) -> None:
     metrics.observe_renewal(0.01)
     metrics.set_epoch(4)
     metrics.set_lag(0.1)
+    metrics.set_takeover("total", 1.5)
     metrics.set_agents({"Running": 2, "Done": 1})
     metrics.count_return("Restore")
     metrics.observe_append(0.05)
@@ -79,6 +81,7 @@ def test_values_are_what_was_observed() -> None:
     metrics.set_agents({"Done": 3})
     assert read("alineod_agents", {"phase": "Running"}) is None
     assert read("alineod_lease_epoch") == 4
+    assert read("alineod_takeover_seconds", {"step": "total"}) == 1.5
     assert read("alineod_ledger_batch_events_sum") == 7
     assert read("alineod_ledger_append_seconds_count") == 1
     assert read("alineod_ledger_commit_seconds_sum") == 0.01

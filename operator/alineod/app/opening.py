@@ -1,4 +1,4 @@
-"""What a leader opens before it looks at anything, in order, each until it opens.
+"""What a leader opens before it acts, each until it opens; what does not hang together goes on side by side.
 
 What does not open is waited for with a sentence in `/readyz` and in the log; agents work on meanwhile.
 """
@@ -8,25 +8,29 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from alineod.app.parts import Parts
+from alineod.app.sight import Sight
+from alineod.app.takeover import Takeover
 from alineod.bucket.port import Bucket
 from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.checkpoints.keys import build_probe_key
 from alineod.errors import AlineoError, Denied, Unavailable
 from alineod.kube.access import ClusterAccess
-from alineod.kube.exits import LEASE_LOST, exit_at_once
+from alineod.kube.exits import LEASE_LOST, VOLUME_FAILED, exit_at_once
 from alineod.kube.gateway import Gateway
 from alineod.kube.objects import AGENTS, NAMESPACES, SWARMS
+from alineod.ledger.failures import VOLUME_REASONS
 from alineod.ledger.open import open_ledger
-from alineod.ledger.port import Ledger
+from alineod.ledger.port import Ledger, Observe
 from alineod.ledger.replicate import build_remote
 from alineod.ledger.start import Opening
 from alineod.settings import Fencing
 
 T = TypeVar("T")
 LONGEST_PAUSE = 30.0  # s between tries
+VOLUME_PATIENCE = 30.0  # s that a volume may fail before the lease is left to another pod
 log = logging.getLogger(__name__)
 
 
@@ -39,34 +43,73 @@ class Opened:
     cluster: str
 
 
-async def open_all(parts: Parts, gateway: Gateway, epoch: int) -> Opened:
+async def open_all(parts: Parts, gateway: Gateway, sight: Sight, epoch: int, takeover: Takeover) -> Opened:
     """Open everything of a term that the lease gave `epoch`; the ledger may move it on."""
-    await _try(parts, "the CRDs", lambda: _confirm_crds(gateway))
-    cluster = await _try(parts, "the cluster's identity", lambda: _read_cluster_uid(gateway, parts.access))
     bucket = _build_bucket(parts)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_begin_to_see(parts, gateway, sight, takeover))
+        cluster = group.create_task(_identify(parts, gateway, takeover))
+        ledger = group.create_task(_begin_ledger(parts, epoch, bucket, takeover))
+    return Opened(ledger.result(), bucket, cluster.result())
+
+
+async def _begin_to_see(parts: Parts, gateway: Gateway, sight: Sight, takeover: Takeover) -> None:
+    with takeover.timing("crds"):
+        await _try(parts, "the CRDs", lambda: _confirm_crds(gateway))
+    sight.start()
+
+
+async def _identify(parts: Parts, gateway: Gateway, takeover: Takeover) -> str:
+    with takeover.timing("identity"):
+        return await _try(parts, "the cluster's identity", lambda: _read_cluster_uid(gateway, parts.access))
+
+
+async def _begin_ledger(parts: Parts, epoch: int, bucket: Bucket | None, takeover: Takeover) -> Ledger:
+    """The ledger's first write into a bucket comes after the proof that it keeps conditions."""
     if bucket is not None:
         probe = build_probe_key(parts.base, parts.settings.pod_uid)
-        await _try(parts, "the bucket", lambda: asyncio.to_thread(bucket.probe, probe))
-    ledger = await _try(parts, "the ledger", lambda: _open_ledger(parts, epoch, bucket))
+        with takeover.timing("probe"):
+            await _try(parts, "the bucket", lambda: asyncio.to_thread(bucket.probe, probe))
+    step = takeover.build_chain()
+    ledger = await _try(parts, "the ledger", lambda: _open_ledger(parts, epoch, bucket, step))
+    step("")
     if ledger.epoch > epoch:
         await asyncio.to_thread(parts.elector.raise_epoch, ledger.epoch, LONGEST_PAUSE)
     parts.metrics.set_epoch(ledger.epoch)
-    return Opened(ledger, bucket, cluster)
+    return ledger
 
 
 async def _try(parts: Parts, what: str, act: Callable[[], Awaitable[T]]) -> T:
     """Until it works; a failure is said in `/readyz`, and once in the log."""
-    pause, said = 1.0, ""
+    pause, said, began = 1.0, "", parts.clock.monotonic()
     while True:
-        parts.health.set_waiting(f"{what}: {said or 'being opened'}")
+        parts.health.set_waiting(what, said or "being opened")
         try:
-            return await act()
+            result = await act()
         except AlineoError as error:
             if error.message != said:
                 log.warning("waiting for %s: %s", what, error)
             said = error.message
+            if is_volume_failure(parts, error) and parts.clock.monotonic() - began > VOLUME_PATIENCE:
+                await asyncio.to_thread(end_term, parts, error)
+        else:
+            parts.health.set_there(what)
+            return result
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def is_volume_failure(parts: Parts, error: AlineoError) -> bool:
+    """Whether another pod may do better: it has another volume, and the bucket has what was acknowledged."""
+    return parts.settings.bucket is not None and error.reason in VOLUME_REASONS
+
+
+def end_term(parts: Parts, error: AlineoError) -> NoReturn:
+    """End the process; where another pod may do better, it need not wait for the lease to run out."""
+    if not is_volume_failure(parts, error):
+        exit_at_once(LEASE_LOST, error.message)
+    parts.elector.release()
+    exit_at_once(VOLUME_FAILED, error.message)
 
 
 async def _confirm_crds(gateway: Gateway) -> None:
@@ -88,13 +131,15 @@ def _build_bucket(parts: Parts) -> Bucket | None:
     """The bucket of this release."""
     bucket = parts.settings.bucket
     if bucket is None:
+        directory = parts.settings.ledger_dir
+        log.warning("no bucket is configured: what is acknowledged lies on the volume %s alone", directory)
         return None
     conditional = bucket.fencing is Fencing.CONDITIONAL_WRITES
     return S3Bucket(S3Options(bucket.name, bucket.endpoint, bucket.region, conditional=conditional), parts.clock)
 
 
-async def _open_ledger(parts: Parts, epoch: int, bucket: Bucket | None) -> Ledger:
-    settings, elector = parts.settings, parts.elector
+async def _open_ledger(parts: Parts, epoch: int, bucket: Bucket | None, step: Callable[[str], None]) -> Ledger:
+    settings, elector, metrics = parts.settings, parts.elector, parts.metrics
     opening = Opening(
         volume=settings.ledger_dir,
         instance=settings.instance,
@@ -109,6 +154,7 @@ async def _open_ledger(parts: Parts, epoch: int, bucket: Bucket | None) -> Ledge
         parts.clock,
         remote,
         may_lead=lambda: elector.is_leader,
-        fatal=lambda error: exit_at_once(LEASE_LOST, error.message),
-        step=lambda name: log.info("opening the ledger: %s", name),
+        fatal=lambda error: end_term(parts, error),
+        step=step,
+        observe=Observe(metrics.observe_append, metrics.observe_commit, metrics.observe_confirm, metrics.count_failure),
     )

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 
 from alineod.app.logs import start_logging
 from alineod.app.parts import Parts
+from alineod.app.role import Role
 from alineod.app.serve import Switch, start_server
+from alineod.app.tasks import cancel_all
 from alineod.app.term import run_term
 from alineod.clock import SystemClock
 from alineod.errors import AlineoError
@@ -25,13 +27,10 @@ from alineod.kube.health import Health, start_health_server, watch_loop
 from alineod.kube.lease import build_identity
 from alineod.kube.lease_client import LeaseClient
 from alineod.kube.lease_watch import LeaseWatch
-from alineod.kube.objects import PODS
 from alineod.metrics import Metrics, start_metrics_server
 from alineod.settings import Settings, parse_settings
 
 LEASE = "alineod"
-ROLE = "alineo.dev/role"
-ROLE_PAUSES = (1.0, 2.0, 5.0, 10.0, 0.0)  # s after each try to write it
 HEALTH_PORT = 8081
 METRICS_PORT = 8082
 log = logging.getLogger(__name__)
@@ -78,18 +77,13 @@ def _say_standby() -> str:
 
 
 async def _serve(parts: Parts, acquired: asyncio.Future[int], stopped: asyncio.Event) -> int:
+    # First of all: only one process of a pod can have these ports, so that no earlier one is left when this contends.
     _, stop_health = start_health_server(parts.health, HEALTH_PORT)
     stop_metrics = start_metrics_server(parts.metrics, METRICS_PORT)
     stop_api = await start_server(parts.switch)
     lag = asyncio.create_task(watch_loop(parts.health, parts.clock, parts.metrics.set_lag), name="loop lag")
     try:
-        await _write_role(parts, None)
-        parts.elector.start()
-        waiting = asyncio.ensure_future(stopped.wait())
-        await asyncio.wait((acquired, waiting), return_when=asyncio.FIRST_COMPLETED)
-        if acquired.done():
-            parts.metrics.set_epoch(acquired.result())
-            await run_term(parts, acquired.result(), stopped, lambda: _write_role(parts, "leader"))
+        await _contend(parts, acquired, stopped)
         return 0
     finally:
         await asyncio.to_thread(parts.elector.release)
@@ -99,13 +93,33 @@ async def _serve(parts: Parts, acquired: asyncio.Future[int], stopped: asyncio.E
         stop_health()
 
 
-async def _write_role(parts: Parts, role: str | None) -> None:
-    """Say by a label whether the Service should lead to this pod."""
-    async with open_api(parts.access, parts.clock) as gateway:
-        for pause in ROLE_PAUSES:
-            try:
-                await gateway.patch_labels(PODS, parts.settings.namespace, parts.settings.pod_name, {ROLE: role})
-                return
-            except AlineoError as error:
-                log.warning("the label %s of this pod could not be written: %s", ROLE, error)
-            await asyncio.sleep(pause)
+async def _contend(parts: Parts, acquired: asyncio.Future[int], stopped: asyncio.Event) -> None:
+    """Wait for the lease, and lead for as long as it is ours and nobody says to stop."""
+    settings, remaining = parts.settings, parts.elector.compute_remaining
+    async with (
+        open_api(parts.access, parts.clock) as always,
+        open_api(parts.access, parts.clock, remaining=remaining) as leading,
+    ):
+        dropping = asyncio.create_task(Role(always, settings.namespace, settings.pod_name).drop(), name="no role")
+        parts.elector.start()
+        waiting = asyncio.create_task(stopped.wait())
+        await asyncio.wait((acquired, waiting), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if acquired.done():
+            parts.metrics.set_epoch(acquired.result())
+            role = Role(leading, settings.namespace, settings.pod_name)
+            await _lead(parts, acquired.result(), stopped, role, dropping)
+        await cancel_all([dropping])
+
+
+async def _lead(parts: Parts, epoch: int, stopped: asyncio.Event, role: Role, dropping: "asyncio.Task[None]") -> None:
+    clearing = asyncio.create_task(role.take_from_others(), name="role of others")
+
+    async def on_serving() -> None:
+        await dropping  # what is written first must not arrive last
+        await role.take()
+
+    try:
+        await run_term(parts, epoch, stopped, on_serving)
+    finally:
+        await cancel_all([clearing])

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -14,10 +15,44 @@ class Switch:
     """An application that stands for another one, which can be replaced while it serves."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+        self._app = app
+        self._cut = asyncio.Event()
+
+    def turn_to(self, app: ASGIApp) -> None:
+        """Whoever asks from now on asks `app`; questions that are being answered stay where they are."""
+        self._app = app
+
+    def cut(self) -> None:
+        """Questions that are still held get their answer from the application of now; half an answer breaks off."""
+        self._cut.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, send)
+        answer = _Answer(send)
+        answering = asyncio.ensure_future(self._app(scope, receive, answer.send))
+        cutting = asyncio.ensure_future(self._cut.wait())
+        try:
+            await asyncio.wait((answering, cutting), return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                return answering.result()
+        finally:
+            answering.cancel()
+            cutting.cancel()
+            await asyncio.wait((answering, cutting))
+        if not answer.begun:
+            await self._app(scope, receive, send)
+        return None
+
+
+class _Answer:
+    """Notes whether anything of it was sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        self.begun = True
+        await self._send(message)
 
 
 class _Server(uvicorn.Server):

@@ -5,35 +5,36 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 import aiohttp
+from starlette.types import ASGIApp
 
 from alineod.app.opening import Opened, open_all
 from alineod.app.parts import Parts
-from alineod.app.tasks import cancel_all, run_when, wait_first, watch_jobs
+from alineod.app.sight import Sight
+from alineod.app.takeover import Takeover
+from alineod.app.tasks import cancel_all, wait_first, watch_jobs
 from alineod.domain.events import Row
-from alineod.handlers.feed import Feed, build_deliver, build_settings
 from alineod.handlers.keys import compute_keys, is_urgent
-from alineod.handlers.login import Login
 from alineod.http.access import Guard
-from alineod.http.routes import build_app
+from alineod.http.routes import build_app, build_standby_app
 from alineod.kube.api import open_api
-from alineod.kube.exits import FEED_ENDED, exit_at_once
 from alineod.kube.gateway import Gateway
-from alineod.kube.objects import AGENTS, SWARMS, WATCHED, Ref, Resource
+from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource
 from alineod.kube.queue import WorkQueue
 from alineod.kube.schedule import QueueOptions
-from alineod.kube.store import Change, Store
-from alineod.kube.sweep import Sweep, run_resync
+from alineod.kube.store import Change
+from alineod.kube.sweep import run_resync
 from alineod.podspec.context import PodContext, parse_sandbox_defaults
 from alineod.reconcile.announce import Announcer
 from alineod.reconcile.bridges import Bridges, HttpBridges
-from alineod.reconcile.count import count_rows, count_states
+from alineod.reconcile.count import count_rows, count_states, observe_ledger
 from alineod.reconcile.drive import Drivers
 from alineod.reconcile.passes import run_pass
+from alineod.reconcile.trouble import LedgerWatch
 from alineod.reconcile.wake import wake_all
 from alineod.reconcile.world import Release, World
 from alineod.settings import Settings
 
-DRAIN = 10.0  # s that passes under way may take when the process is told to stop
+DRAIN = 1.0  # s that passes under way may take when the process is told to stop; what is cut off is done again
 QUEUE = QueueOptions(rate=200.0, burst=400)
 log = logging.getLogger(__name__)
 
@@ -41,27 +42,53 @@ OnServing = Callable[[], Awaitable[None]]
 
 
 async def run_term(parts: Parts, epoch: int, stopped: asyncio.Event, on_serving: OnServing) -> None:
-    """Lead until `stopped`; `on_serving` is called when the API serves."""
+    """Lead until `stopped`; `on_serving` is called when the API serves. The lease is given back before the end."""
     remaining, observe = parts.elector.compute_remaining, parts.metrics.observe_call
+    takeover = Takeover(parts.clock, parts.metrics.set_takeover)
     async with (
         open_api(parts.access, parts.clock, remaining=remaining, observe=observe) as gateway,
         aiohttp.ClientSession(trust_env=False, connector=aiohttp.TCPConnector(limit=0)) as session,
     ):
-        opening = asyncio.create_task(open_all(parts, gateway, epoch), name="opening")
-        if not await wait_first(opening, stopped):
-            return
-        opened = opening.result()
+        sight = Sight(parts, gateway, takeover)
+        opening = asyncio.create_task(open_all(parts, gateway, sight, epoch, takeover), name="opening")
         try:
-            await Term(parts, gateway, opened, HttpBridges(session)).work(stopped, on_serving)
+            if await wait_first(opening, stopped):
+                term = Term(parts, gateway, opening.result(), HttpBridges(session), sight)
+                await lead(parts, term, stopped, lambda: _serve(parts, term, takeover, on_serving))
         finally:
-            await opened.ledger.close()
+            await sight.stop()
+
+
+async def lead(parts: Parts, term: "Term", stopped: asyncio.Event, serve: OnServing) -> None:
+    """Work until `stopped`, then let the next one begin as soon as nothing acts any more."""
+    try:
+        await term.work(stopped, serve)
+    finally:
+        parts.health.set_ready(False)
+        parts.switch.turn_to(build_standby_app(_say_going))
+        await term.stop()
+        await asyncio.to_thread(parts.elector.release)
+        parts.switch.cut()
+
+
+async def _serve(parts: Parts, term: "Term", takeover: Takeover, on_serving: OnServing) -> None:
+    parts.switch.turn_to(term.build_app())
+    parts.health.set_ready()
+    took = takeover.finish()
+    log.info("leading in epoch %d: the API serves %s", term.epoch, took)
+    await on_serving()
+
+
+def _say_going() -> str:
+    return "this process has led and is about to end: ask again, the Service alineod leads to the next one"
 
 
 class Term:
     """A leader at work."""
 
-    def __init__(self, parts: Parts, gateway: Gateway, opened: Opened, bridges: Bridges) -> None:
-        self._parts = parts
+    def __init__(self, parts: Parts, gateway: Gateway, opened: Opened, bridges: Bridges, sight: Sight) -> None:
+        self._parts, self._sight = parts, sight
+        self._jobs: list[asyncio.Task[None]] = []
         self._drivers = Drivers()
         self._queue: WorkQueue[Ref] = WorkQueue(
             lambda ref: run_pass(self._world, ref),
@@ -72,7 +99,7 @@ class Term:
         epoch = opened.ledger.epoch
         self._world = World(
             gateway=gateway,
-            store=Store(),
+            store=sight.store,
             ledger=opened.ledger,
             bucket=opened.bucket,
             bridges=bridges,
@@ -85,29 +112,40 @@ class Term:
             remote_min_age=parts.settings.checkpoints.remote_min_age,
         )
         self._announcer = Announcer(self._world)
+        self._watch = LedgerWatch(
+            self._world, build_home(parts.settings), self._announcer.tell, mended=self._wake_known
+        )
 
-    async def work(self, stopped: asyncio.Event, on_serving: OnServing) -> None:
-        """Watch, look at everything once, serve, until `stopped`."""
+    @property
+    def epoch(self) -> int:
+        """The term's number."""
+        return self._world.release.epoch
+
+    def build_app(self) -> ASGIApp:
+        """What answers questions in this term."""
+        return build_app(self._world, Guard(self._world.gateway, self._parts.clock))
+
+    async def work(self, stopped: asyncio.Event, serve: OnServing) -> None:
+        """Look at everything once, `serve`, and work until `stopped`."""
         self._connect()
-        swept = asyncio.Event()
-        jobs = self._start_jobs(swept)
-        feed = self._start_feed()
-        try:
-            self._parts.health.set_waiting("the first look at the cluster")
-            serving = asyncio.create_task(self._serve_when(swept, on_serving), name="serving")
-            jobs.append(serving)
-            await watch_jobs(jobs, stopped)
-        finally:
-            await self._queue.drain(DRAIN)
-            await self._drivers.close()
-            await cancel_all(jobs)
-            await feed.stop(DRAIN)
+        self._start_jobs(serve)
+        await watch_jobs([*self._jobs, *self._sight.jobs], stopped)
+
+    async def stop(self) -> None:
+        """Nothing acts any more when this returns."""
+        await self._queue.drain(DRAIN)
+        await self._drivers.close()
+        await cancel_all(self._jobs)
+        await self._world.ledger.close()
 
     def _connect(self) -> None:
-        """Whatever changes, the keys it concerns are looked at."""
+        """Whatever changes, the keys it concerns are looked at; so are those of what was seen before."""
         self._world.store.listen(self._look)
         self._world.ledger.subscribe(self._hear)
         self._parts.metrics.observe_queue(lambda: float(self._queue.depth), self._queue.compute_age)
+        observe_ledger(self._world.ledger, self._parts.clock, self._parts.metrics)
+        for change in self._sight.read_all():
+            self._look(change)
 
     def _look(self, change: Change) -> None:
         for key in compute_keys(change, self._world.store):
@@ -118,23 +156,28 @@ class Term:
         self._announcer.listen(rows)
         count_rows(rows, self._parts.metrics)
 
-    def _start_jobs(self, swept: asyncio.Event) -> list[asyncio.Task[None]]:
-        world, parts = self._world, self._parts
-        namespaces = parts.settings.watch_namespaces
-        sweep = Sweep(world.gateway, world.store, WATCHED, namespaces, parts.clock, parts.metrics)
+    def _start_jobs(self, serve: OnServing) -> None:
+        world = self._world
+        jobs = {
+            "queue": self._run_queue(),
+            "announcer": self._announcer.run(),
+            "resync": run_resync(world.store, (SWARMS, AGENTS), self._queue.add_after),
+            "states": count_states(world.ledger, self._parts.metrics),
+            "ledger watch": self._run_watch(),
+            "serving": self._keep_serving(serve),
+        }
+        self._jobs += [asyncio.create_task(job, name=name) for name, job in jobs.items()]
 
-        def on_swept() -> None:
-            if not swept.is_set():
-                self._wake_known()
-            swept.set()
+    async def _run_watch(self) -> None:
+        """Nobody who was not seen yet could be told."""
+        await self._sight.complete.wait()
+        await self._watch.run()
 
-        return [
-            asyncio.create_task(run_when(swept, self._queue.run), name="queue"),
-            asyncio.create_task(self._announcer.run(), name="announcer"),
-            asyncio.create_task(sweep.run(on_swept), name="sweep"),
-            asyncio.create_task(run_resync(world.store, (SWARMS, AGENTS), self._queue.add_after), name="resync"),
-            asyncio.create_task(count_states(world.ledger, parts.metrics), name="states"),
-        ]
+    async def _run_queue(self) -> None:
+        """What was not seen yet would be taken for what is not there."""
+        await self._sight.complete.wait()
+        self._wake_known()
+        await self._queue.run()
 
     def _wake_known(self) -> None:
         """Look at everything the ledger knows, whether or not there is still an object for it."""
@@ -145,27 +188,18 @@ class Term:
             namespace, name = key.split("/")
             self._queue.add(Ref(resource, namespace, name))
 
-    def _start_feed(self) -> Feed:
-        parts = self._parts
-        feed = Feed(
-            Login(parts.access, parts.clock.now),
-            WATCHED,
-            parts.settings.watch_namespaces,
-            deliver=build_deliver(self._world.store, parts.metrics),
-            die=lambda why: exit_at_once(FEED_ENDED, why),
-            settings=build_settings(WATCHED),
-        )
-        feed.start()
-        return feed
-
-    async def _serve_when(self, swept: asyncio.Event, on_serving: OnServing) -> None:
-        """Serve once everything was seen; like every job it does not end by itself."""
-        await swept.wait()
-        self._parts.switch.app = build_app(self._world, Guard(self._world.gateway, self._parts.clock))
-        self._parts.health.set_ready()
-        await on_serving()
-        log.info("leading in epoch %d: the API serves", self._world.release.epoch)
+    async def _keep_serving(self, serve: OnServing) -> None:
+        """Like every job it does not end by itself."""
+        self._parts.health.set_waiting("the first look at the cluster", "being taken")
+        await self._sight.complete.wait()
+        self._parts.health.set_there("the first look at the cluster")
+        await serve()
         await asyncio.Event().wait()
+
+
+def build_home(settings: Settings) -> Json:
+    """The operator's own pod, as far as an Event about it needs it."""
+    return {"metadata": {"name": settings.pod_name, "namespace": settings.namespace, "uid": settings.pod_uid}}
 
 
 def build_pod_context(settings: Settings, epoch: int) -> PodContext:

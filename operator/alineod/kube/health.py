@@ -80,19 +80,24 @@ class Health:
     def __init__(self, elector: ElectorView, clock: Clock) -> None:
         self._elector, self._clock = elector, clock
         self._beat = clock.monotonic()
-        self._waits_for = "the first look at the cluster."
+        self._ready = False
+        self._waits: dict[str, str] = {}
 
     def beat(self) -> None:
         """Say that the event loop has come to its turn."""
         self._beat = self._clock.monotonic()
 
-    def set_ready(self) -> None:
-        """Say that the leader does its work."""
-        self._waits_for = ""
+    def set_waiting(self, what: str, why: str) -> None:
+        """Say that the leader is not ready without `what`, and why it has to wait."""
+        self._waits[what] = why
 
-    def set_waiting(self, what: str) -> None:
-        """Say what the leader is not ready without, as a sentence."""
-        self._waits_for = what
+    def set_there(self, what: str) -> None:
+        """Say that the leader waits for this no longer."""
+        self._waits.pop(what, None)
+
+    def set_ready(self, ready: bool = True) -> None:
+        """Say whether the leader does its work."""
+        self._ready = ready
 
     def read_facts(self) -> HealthFacts:
         """Everything a verdict hangs on, now."""
@@ -102,8 +107,12 @@ class Health:
             leading=self._elector.is_leader,
             lease_age=self._elector.compute_read_age(),
             lease_problem=self._elector.problem,
-            waits_for=self._waits_for,
+            waits_for="" if self._ready else self._describe_waits(),
         )
+
+    def _describe_waits(self) -> str:
+        # A copy: the event loop may change it while a probe is answered.
+        return "; ".join(f"{what}: {why}" for what, why in dict(self._waits).items()) or "what it needs to begin."
 
 
 async def watch_loop(health: Health, clock: Clock, observe_lag: Callable[[float], None], period: float = 1.0) -> None:

@@ -82,9 +82,15 @@ def test_a_probe_reads_a_code_and_a_sentence() -> None:
         assert ask(port, "/healthz") == (200, "The event loop is 0.0 s late.\n")
         assert ask(port, "/readyz?verbose") == (200, "Standing by.\n")
         elector.is_leader = True
-        assert ask(port, "/readyz") == (503, "Leading, but waiting: the first look at the cluster.\n")
-        health.set_waiting("the bucket cannot be reached.")
-        assert ask(port, "/readyz") == (503, "Leading, but waiting: the bucket cannot be reached.\n")
+        assert ask(port, "/readyz") == (503, "Leading, but waiting: what it needs to begin.\n")
+        health.set_waiting("the CRDs", "being opened")
+        health.set_waiting("the bucket", "it cannot be reached.")
+        assert ask(port, "/readyz") == (
+            503, "Leading, but waiting: the CRDs: being opened; the bucket: it cannot be reached.\n",
+        )  # fmt: skip
+        health.set_there("the CRDs")
+        health.set_there("the CRDs")
+        assert ask(port, "/readyz") == (503, "Leading, but waiting: the bucket: it cannot be reached.\n")
         health.set_ready()
         assert ask(port, "/readyz") == (200, "Leading.\n")
         clock.advance(31)
@@ -94,6 +100,18 @@ def test_a_probe_reads_a_code_and_a_sentence() -> None:
         assert ask(port, "/else") == (404, "There is /healthz and /readyz.\n")
     finally:
         stop()
+
+
+def test_two_processes_of_a_pod_do_not_listen_at_once() -> None:
+    """On this rests that a container which is started again may take back the lease of its pod (decision 0006)."""
+    health = Health(Elector(), ManualClock())
+    port, stop = start_health_server(health, 0)
+    try:
+        with pytest.raises(OSError, match="in use"):
+            start_health_server(health, port)
+    finally:
+        stop()
+    start_health_server(health, port)[1]()
 
 
 async def test_the_loop_beats_while_it_turns() -> None:
