@@ -1,63 +1,96 @@
 """`python3 -m hack.bench.proxy --to PORT [--late SECONDS]`: a TCP proxy on 127.0.0.1 whose answers come late.
 
 Stands for the distance to a bucket and for nothing else of it: not for bandwidth, TLS, throttling or a long tail.
-Prints the port it listens on. Knows nothing of what it passes on.
+Prints the port it listens on. Knows nothing of what it passes on. Threads, because an event loop's timers would add a
+millisecond or two to each answer.
 """
 
 import argparse
-import asyncio
+import socket
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from queue import SimpleQueue
 
 CHUNK = 1 << 16
 HOST = "127.0.0.1"
+Pieces = SimpleQueue[tuple[float, bytes]]
 
 
-async def start_proxy(to: int, late: float, port: int = 0) -> asyncio.Server:
-    """Pass what comes to `port` (0: any free one) on to the port `to` at once, and what comes back `late` seconds after
-    it came."""
+class Proxy:
+    """Passes what comes to `port` on to the port `to` at once, and what comes back `late` seconds after it came."""
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, to: int, late: float) -> None:
+        self._to, self._late = to, late
+        self._listening = socket.create_server((HOST, 0))
+        self.port: int = self._listening.getsockname()[1]
+
+    def serve(self) -> None:
+        """Until it is closed."""
         with suppress(OSError):
-            back, onward = await asyncio.open_connection(HOST, to)
-            await asyncio.gather(_pass_on(reader, onward, 0.0), _pass_on(back, writer, late), return_exceptions=True)
-            onward.close()
-        writer.close()
+            while True:
+                near, _ = self._listening.accept()
+                _start(self._join, near)
 
-    return await asyncio.start_server(serve, HOST, port)
+    def close(self) -> None:
+        """Take no more connections; those there are go on."""
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+    def _join(self, near: socket.socket) -> None:
+        with near, suppress(OSError), socket.create_connection((HOST, self._to)) as far:
+            for end in (near, far):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            back = _start(_pass_late, far, near, self._late)
+            _pass_on(near, far)
+            back.join()
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, late: float) -> None:
-    """Until the end, which is passed on too. Every piece is late by itself: what follows does not wait for it."""
-    pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
-    clock = asyncio.get_running_loop()
+def _start(act: Callable[..., None], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=act, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
-    async def write() -> None:
-        data = b"-"
-        while data:
-            due, data = await pieces.get()
-            if (left := due - clock.time()) > 0:
-                await asyncio.sleep(left)
-            writer.write(data)
-            await writer.drain()
-        writer.write_eof()
 
-    writing = asyncio.ensure_future(write())
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    """Until the end, which is passed on too."""
+    with suppress(OSError):
+        while data := source.recv(CHUNK):
+            target.sendall(data)
+    _end(target)
+
+
+def _pass_late(source: socket.socket, target: socket.socket, late: float) -> None:
+    """The same, every piece late by itself: what follows does not wait for it."""
+    pieces: Pieces = SimpleQueue()
+    writing = _start(_write_due, pieces, target)
     data = b"-"
     while data:
         try:
-            data = await reader.read(CHUNK)
+            data = source.recv(CHUNK)
         except OSError:
             data = b""
-        pieces.put_nowait((clock.time() + late, data))
-    await writing
+        pieces.put((time.monotonic() + late, data))
+    writing.join()
 
 
-async def _run(to: int, late: float) -> None:
-    server = await start_proxy(to, late)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+def _write_due(pieces: Pieces, target: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            due, data = pieces.get()
+            time.sleep(max(0.0, due - time.monotonic()))
+            if not data:
+                break
+            target.sendall(data)
+    _end(target)
+
+
+def _end(target: socket.socket) -> None:
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -65,7 +98,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--to", type=int, required=True, help="the port of the server")
     parser.add_argument("--late", type=float, default=0.02, help="seconds by which each answer is late")
     options = parser.parse_args(arguments)
-    asyncio.run(_run(options.to, options.late))
+    proxy = Proxy(options.to, options.late)
+    print(proxy.port, flush=True)
+    proxy.serve()
     return 0
 
 
