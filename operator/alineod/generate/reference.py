@@ -1,4 +1,4 @@
-"""The reference pages: fields, columns and conditions of each kind, permissions, and the chart's values."""
+"""The reference pages: fields, columns and conditions of each kind, permissions, metrics, and the chart's values."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +12,7 @@ from alineod.generate.roles import EDIT, VIEW, build_rules
 from alineod.generate.text import build_page_banner
 from alineod.kube.permissions import Scope
 from alineod.ledger.reference import build_events_reference
+from alineod.metrics import Metrics
 
 FOLDER = "docs/reference"
 VALUES = "charts/alineod/values.yaml"
@@ -33,7 +34,8 @@ def build_reference_files(root: Path) -> dict[str, str]:
         (root / "charts/alineod/values.yaml").read_text()
     )
     events = build_page_banner("operator/alineod/domain/events.py") + build_events_reference()
-    single = {"permissions": permissions, "chart": chart, "events": events}
+    metrics = build_page_banner("operator/alineod/metrics.py") + build_metrics()
+    single = {"permissions": permissions, "chart": chart, "events": events, "metrics": metrics}
     return pages | {f"{FOLDER}/{name}.md": page for name, page in single.items()}
 
 
@@ -65,6 +67,15 @@ def build_permissions() -> str:
         f"`edit` and `admin` the second.\n\n{_rules_table(list(VIEW))}\n\n{_rules_table(list(EDIT))}"
     )
     return "\n\n".join(("# Permissions", "What the operator may do.", *operator, people)) + "\n"
+
+
+def build_metrics() -> str:
+    """Every series, by the name that it is asked for."""
+    families = sorted(Metrics().registry.collect(), key=lambda family: family.name)
+    suffixes = {"counter": "_total"}
+    rows = ((f"`{f.name}{suffixes.get(f.type, '')}`", f.type, f.documentation) for f in families)
+    head = "# Metrics\n\nThe operator serves them at `:8082/metrics`, leader and standby alike. Times are in seconds."
+    return f"{head}\n\n{_table(('Name', 'Type', 'Meaning'), rows)}\n"
 
 
 def build_chart(values: str) -> str:
