@@ -76,8 +76,8 @@ class Metrics:
         )
         self._takeover = self._gauge(
             "alineod_takeover_seconds",
-            "How long becoming the leader took, by step; some go on beside each other. `total`: from the lease until the"
-            " API serves.",
+            "How long becoming the leader took, by step; some go on beside each other. `total` is from the lease until"
+            " the API serves.",
             "step",
         )
         self._lag = self._gauge("alineod_loop_lag_seconds", "How late the event loop last came to its turn.")
