@@ -15,8 +15,8 @@ from hack.chaos.judge import Record
 from hack.chaos.route import Route, decide_status
 
 PORT = 8080
-HURRIED, PATIENT = 3.0, 45.0  # s a client waits for an answer
-PACE = 0.15  # s between an answer and the next prompt
+HURRIED, PATIENT = 3.0, 30.0  # s a client waits for an answer
+PACE = 0.05  # s between an answer and the next prompt
 AGAIN = 0.3  # s before a prompt is sent again
 PARTING = 20.0  # s a prompt under way gets at the end
 

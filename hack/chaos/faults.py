@@ -37,6 +37,11 @@ class Hands:
         words = ("delete", "pod", name, "--grace-period=0", "--force", "--wait=false", "--ignore-not-found")
         self.target.kubectl(f"--namespace={self.namespace}", *words)
 
+    def read_last_words(self, leader: Leader) -> str:
+        """What the leader's operator said at its end, where the cluster still has it."""
+        words = ("logs", leader.operator.name, "--container=operator", "--previous", "--tail=1")
+        return self.target.kubectl(f"--namespace={self.namespace}", *words, check=False).out.strip()
+
     def change_node(self, verb: str, node: str) -> None:
         devcluster(self.target.tools, "node", verb, node)
 

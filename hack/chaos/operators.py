@@ -31,6 +31,7 @@ class Operator:
     node: str
     address: str
     ready: bool
+    leaving: bool
     backing_off: bool
     containers: Mapping[str, str]
     ends: Mapping[str, int]
@@ -59,6 +60,7 @@ def parse_operator(pod: Mapping[str, Any]) -> Operator:
         node=(pod.get("spec") or {}).get("nodeName") or "",
         address=status.get("podIP") or "",
         ready=conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"],
+        leaving="deletionTimestamp" in pod["metadata"],
         backing_off=any("waiting" in s["state"] and "BackOff" in s["state"]["waiting"]["reason"] for s in statuses),
         containers={s["name"]: _parse_id(s["containerID"]) for s in statuses if "running" in s["state"]},
         ends=dict(_find_ends(next((s for s in statuses if s["name"] == "operator"), {}))),
@@ -128,13 +130,20 @@ class Scout:
 
 def read_epoch(address: str) -> int | None:
     """The epoch in which the operator at `address` serves; None where it does not."""
+    health = read_health(address)
+    return None if health is None else int(health["epoch"])
+
+
+def read_health(address: str) -> Mapping[str, Any] | None:
+    """What the operator at `address` says of itself; None where it does not serve."""
     if not address:
         return None
     connection = http.client.HTTPConnection(address, PORT, timeout=HEALTH_PATIENCE)
     try:
         connection.request("GET", "/v1/health")
         response = connection.getresponse()
-        return int(json.loads(response.read())["epoch"]) if response.status == http.HTTPStatus.OK else None
+        body: Mapping[str, Any] = json.loads(response.read())
+        return body if response.status == http.HTTPStatus.OK else None
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:

@@ -23,8 +23,8 @@ class Kind(StrEnum):
 
 KILLS = (Kind.VANISH, Kind.WIPE_LIVE, Kind.KILL, Kind.DELETE, Kind.CUT, Kind.WIPE, Kind.REBOOT, Kind.TWICE)
 ZOMBIES = (Kind.FREEZE, Kind.FREEZE, Kind.BLIND)
-SHORT = (Kind.VANISH, Kind.FREEZE, Kind.WIPE_LIVE, Kind.KILL)
-CALM = (0.2, 2.5)  # s of work before a fault
+SHORT = (Kind.KILL, Kind.VANISH, Kind.FREEZE, Kind.WIPE_LIVE)
+CALM = (0.5, 4.0)  # s of work before a fault
 
 
 @dataclass(frozen=True)

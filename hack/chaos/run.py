@@ -16,7 +16,7 @@ from hack.demo.run import DemoError
 
 T = TypeVar("T")
 Say = Callable[[str], None]
-CLIENTS = 12
+CLIENTS = 16
 ANSWERS = 5  # prompts that a new leader must have acknowledged before the next fault
 LIMIT = 180.0  # s until somebody serves again
 FENCED_LIMIT = 30.0  # s a leader that was replaced may live on once nothing holds it
@@ -72,7 +72,7 @@ def _run_fault(site: Site, clients: Sequence[Client], fault: Fault, tally: Tally
         tally.zombies += 1
         end = _wait_end(site, leader)
         tally.fenced += end == FENCED
-        line += f"; it ended with code {end}" if end is not None else "; IT LIVES ON"
+        line += "; IT LIVES ON" if end is None else f"; {site.hands.read_last_words(leader) or f'it ended with {end}'}"
     return line
 
 
