@@ -98,19 +98,19 @@ def report(log: Log, name: str, outcome: Outcome) -> None:
 def find_faults(outcome: Outcome) -> list[str]:
     """Sentences about what must not be."""
     living = outcome.tally.zombies - outcome.tally.fenced
-    return [
-        sentence
-        for holds, sentence in (
-            (outcome.verdict.good, "FAILED: the ledger and the clients' records differ."),
-            (outcome.sound, "FAILED: the restored ledger is damaged."),
-            (not living, f"FAILED: {living} replaced leaders did not end with code 75."),
-        )
-        if not holds
-    ]
+    checks = (
+        (bool(outcome.stopped), f"FAILED: the run ended early: {outcome.stopped}."),
+        (not outcome.verdict.good, "FAILED: the ledger and the clients' records differ, or nobody was answered."),
+        (not outcome.sound, "FAILED: the restored ledger is damaged."),
+        (living > 0, f"FAILED: {living} replaced leaders did not end with code 75."),
+    )
+    return [sentence for failed, sentence in checks if failed]
 
 
 def find_blindness(control: Outcome) -> list[str]:
-    """A sentence where the control run found nothing to find."""
+    """Sentences where the control run did not find what it is there to find."""
+    if control.stopped:
+        return [f"FAILED: the control run ended early: {control.stopped}."]
     if control.verdict.lost:
         return []
     return ["FAILED: without confirmation nothing was lost either, so this run could not have found a loss."]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hack.chaos.operators import Leader, Operator, Scout
 from hack.chaos.plan import Kind
-from hack.chaos.processes import open_directory, run_in_network, send_signal
+from hack.chaos.processes import open_directory, open_network, run_in_network, send_signal
 from hack.demo.run import DemoError
 from hack.demo.target import Target, devcluster
 
@@ -39,8 +39,12 @@ class Hands:
 
     def read_last_words(self, leader: Leader) -> str:
         """What the leader's operator said at its end, where the cluster still has it."""
-        words = ("logs", leader.operator.name, "--container=operator", "--previous", "--tail=1")
-        return self.target.kubectl(f"--namespace={self.namespace}", *words, check=False).out.strip()
+        words = (f"--namespace={self.namespace}", "logs", leader.operator.name, "--container=operator")
+        for which in ("--previous", "--tail=20"):  # the container's next one runs already, or not yet
+            said = self.target.kubectl(*words, which, check=False).out.splitlines()
+            if said and "ends with code" in said[-1]:
+                return said[-1]
+        return ""
 
     def change_node(self, verb: str, node: str) -> None:
         devcluster(self.target.tools, "node", verb, node)
@@ -138,14 +142,14 @@ def freeze(hands: Hands, leader: Leader) -> Iterator[None]:
 
 @contextmanager
 def blind(hands: Hands, leader: Leader) -> Iterator[None]:
-    # By the sidecar, which shares the pod's network and outlives the operator.
-    sidecar = leader.operator.containers["litestream"]
-    rule = ("OUTPUT", f"--destination={hands.api_server}", "--jump=DROP")
-    run_in_network(sidecar, "iptables", "--wait", "--insert", *rule)
+    network = open_network(leader.operator.containers["operator"])
+    rule = ("OUTPUT", "--destination", hands.api_server, "--jump", "DROP")
     try:
+        run_in_network(network, "iptables", "--wait", "--insert", *rule)
         yield
     finally:
-        run_in_network(sidecar, "iptables", "--wait", "--delete", *rule)
+        run_in_network(network, "iptables", "--wait", "--delete", *rule)
+        os.close(network)
 
 
 @contextmanager

@@ -100,11 +100,11 @@ class Scout:
         self._kube.session.close()
 
     def look(self) -> Sequence[Operator]:
-        """The pods as they are now."""
-        with self._guard:
+        """The pods as they are now, or were last where the API server does not answer."""
+        with self._guard, suppress(OSError, pykube.exceptions.PyKubeError):
             pods = Pod.objects(self._kube, namespace=self._namespace).filter(selector=self._selector)
             self._operators = [parse_operator(pod.obj) for pod in pods]
-            return self._operators
+        return self._operators
 
     def read_addresses(self) -> Sequence[str]:
         """Where operators were at the last look."""
@@ -124,8 +124,7 @@ class Scout:
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK):
-            with suppress(Exception):  # the API server is asked again soon; what was seen last still holds
-                self.look()
+            self.look()
 
 
 def read_epoch(address: str) -> int | None:

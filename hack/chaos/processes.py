@@ -5,10 +5,11 @@ Works where the cluster's nodes are namespaces of this machine. Signals go to nu
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from hack.demo.run import run
 
 PROC = Path("/proc")
 
@@ -44,7 +45,12 @@ def open_directory(container: str, path: str) -> int:
     return os.open(PROC / str(pid) / "root" / path.lstrip("/"), os.O_RDONLY | os.O_DIRECTORY)
 
 
-def run_in_network(container: str, *command: str) -> None:
-    """Run a program of the host in the network of the container's pod."""
+def open_network(container: str) -> int:
+    """A descriptor of the network of the container's pod."""
     pid = find_processes([container])[0]
-    subprocess.run(["nsenter", f"--target={pid}", "--net", *command], check=True, capture_output=True)
+    return os.open(PROC / str(pid) / "ns" / "net", os.O_RDONLY)
+
+
+def run_in_network(network: int, *command: str) -> None:
+    """Run a program of the host in a network."""
+    run(["nsenter", f"--net=/proc/{os.getpid()}/fd/{network}", *command])

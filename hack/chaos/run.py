@@ -26,34 +26,35 @@ FENCED = 75  # exit code of a leader that lost its lease or its place in the buc
 
 @dataclass(frozen=True)
 class Outcome:
-    """`rows` rows came back; `chain` is what `alineod ledger verify` said of them, `sound` if it was content."""
+    """`chain` is what `alineod ledger verify` said of the rows that came back, `sound` if it was content.
+
+    `stopped` says why the run ended before its last fault, empty where it did not.
+    """
 
     tally: Tally
     verdict: Verdict
     records: Sequence[Record]
-    rows: int
     chain: str
     sound: bool
-
-    @property
-    def good(self) -> bool:
-        return self.verdict.good and self.sound and self.tally.fenced == self.tally.zombies
+    stopped: str = ""
 
 
 def run_faults(site: Site, faults: Sequence[Fault], say: Say) -> Outcome:
     """Everything from the first prompt to the verdict."""
     clients = start_clients(CLIENTS, site.agents, site.token, site.scout.read_addresses)
-    tally = Tally()
+    tally, stopped = Tally(), ""
     try:
         _wait_served(site, clients, "somebody serves", 0)
         for number, fault in enumerate(faults, 1):
             say(f"{number:>3} of {len(faults)}  {_run_fault(site, clients, fault, tally)}")
+    except DemoError as error:
+        stopped = str(error)  # what was acknowledged until then is judged all the same
     finally:
         records = stop_clients(clients)
     end_release(site.hands)
     rows, chain = site.read_rows(), site.ask_ledger("verify")
     words = (chain.stdout.strip() or chain.stderr.strip()).splitlines()
-    return Outcome(tally, judge(records, rows), records, len(rows), " ".join(words), chain.returncode == 0)
+    return Outcome(tally, judge(records, rows), records, " ".join(words), chain.returncode == 0, stopped)
 
 
 def _run_fault(site: Site, clients: Sequence[Client], fault: Fault, tally: Tally) -> str:

@@ -113,9 +113,9 @@ def test_a_person_reads_the_counts_and_the_first_keys_that_are_lost() -> None:
     assert lines[4:] == ["lost: k0, k1, k2, k3, k4 ..."]
 
 
-def _outcome(*, lost: bool = False, sound: bool = True, fenced: int = 1) -> Outcome:
+def _outcome(*, lost: bool = False, sound: bool = True, fenced: int = 1, stopped: str = "") -> Outcome:
     tally = Tally(Counter({Kind.KILL: 2, Kind.FREEZE: 1}), {Kind.KILL: [4.0, 9.0], Kind.FREEZE: [17.0]}, 1, fenced)
-    return Outcome(tally, judge([_record("k1")], [] if lost else [_row("k1")]), [], 1, "words", sound)
+    return Outcome(tally, judge([_record("k1")], [] if lost else [_row("k1")]), [], "words", sound, stopped)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,7 @@ def _outcome(*, lost: bool = False, sound: bool = True, fenced: int = 1) -> Outc
         (_outcome(), ""),
         (_outcome(lost=True), "records differ"),
         (_outcome(sound=False), "damaged"),
+        (_outcome(stopped="nobody leads"), "nobody leads"),
         (_outcome(fenced=0), "1 replaced leaders did not end"),
     ],
 )
@@ -135,6 +136,7 @@ def test_a_run_fails_by_a_loss_a_damaged_ledger_or_a_zombie_that_lives_on(outcom
 
 def test_a_control_run_fails_when_it_lost_nothing() -> None:
     assert find_blindness(_outcome())
+    assert find_blindness(_outcome(lost=True, stopped="nobody leads"))
     assert not find_blindness(_outcome(lost=True))
 
 
