@@ -33,11 +33,12 @@ LARGEST_AMOUNT = 10**12  # US dollars; what is more is no price
 def fold(state: State, rows: Iterable[Row]) -> State:
     """Apply events in order. The given state is not changed."""
     runs, agents, seq = dict(state.runs), dict(state.agents), state.seq
+    newest: dict[str, int] = {}
     for row in rows:
         _apply_row(row, runs, agents)
-        if row.run in runs:
-            runs[row.run] = replace(runs[row.run], seq=row.seq)
-        seq = row.seq
+        newest[row.run] = seq = row.seq
+    for run in newest.keys() & runs.keys():
+        runs[run] = replace(runs[run], seq=newest[run])
     return State(runs, agents, seq)
 
 
@@ -233,6 +234,9 @@ def _(body: ev.InboxDelivered | ev.InboxDropped, agent: AgentState, time: float)
 
 @_step.register
 def _(body: ev.HarnessEvent, agent: AgentState, time: float) -> AgentState:
-    if body.incarnation != agent.incarnation:
+    if body.incarnation != agent.incarnation or body.seq <= agent.journal_seq:
         return agent
-    return replace(agent, journal_seq=max(agent.journal_seq, body.seq))
+    # As `replace` does, without passing every field to the initialiser: most events of a ledger come this way.
+    after = object.__new__(AgentState)
+    after.__dict__.update(agent.__dict__, journal_seq=body.seq)
+    return after

@@ -82,10 +82,17 @@ class AppendQueue:
             while not batch and (self._requests or self._closed is None):
                 self._changed.wait_for(lambda: self._requests or self._closed)
                 if linger > 0:
-                    self._changed.wait_for(lambda: self._closed or len(self._requests) >= self._expected, linger)
+                    self._changed.wait_for(lambda: self._closed or self._is_enough(), linger)
                 batch = self._take_batch()
-            self._expected = len(batch)
             return batch
+
+    def expect(self, answered: int) -> None:
+        """So many requests are about to be answered: whoever made them may ask again at once, beside those that wait.
+
+        Without it clients that wait for their answers fall into two halves, each of which waits for the other's batch.
+        """
+        with self._changed:
+            self._expected = answered + len(self._requests)
 
     def close(self, why: AlineoError) -> None:
         """Take no more; what waits may still be taken. Closing again changes what is answered."""
@@ -99,6 +106,9 @@ class AppendQueue:
             rest, self._requests = list(self._requests), {}
             self._entries = self._bytes = 0
             return rest
+
+    def _is_enough(self) -> bool:
+        return len(self._requests) >= self._expected or self._entries >= BATCH_LIMIT
 
     def _take_batch(self) -> list[Request]:
         batch: list[Request] = []

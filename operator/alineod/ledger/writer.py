@@ -128,6 +128,7 @@ class Writer:
                     failure = self._explain(error)
                     self._told.deliver(Answers([], [(token, failure) for token in tokens]))
                     raise failure from error
+                self._queue.expect(len(batch))
                 outcomes = [plan if isinstance(plan, Conflict) else plan.rows for plan in plans]
                 self._told.deliver(Answers(rows, list(zip(tokens, outcomes, strict=True))))
                 self._keep_due(connection)

@@ -216,3 +216,12 @@ def test_runs() -> None:
 
 def test_an_event_of_an_agent_nobody_spawned_is_passed_over() -> None:
     assert fold(State(), build_rows(STARTED, ENDED)) == State(seq=2)
+
+
+def test_a_run_knows_its_newest_event_and_no_event_before_its_start() -> None:
+    started = ev.RunStarted(uid="r1", cluster_uid="c1", instance="default")
+    rows = build_rows(SPAWNED, started, PROVISIONED, STARTED)
+    assert fold(State(), rows[:1]).runs == {}
+    assert [fold(State(), rows[:count]).runs[RUN].seq for count in (2, 3, 4)] == [2, 3, 4]
+    other = [Row(seq=5, time=5.0, id="5", run="default/other", agent=None, body=started, prev="", hash="")]
+    assert {run.key: run.seq for run in fold(State(), rows + other).runs.values()} == {RUN: 4, "default/other": 5}
