@@ -12,6 +12,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -71,8 +72,8 @@ class Seaweed:
     def log(self) -> Path:
         return self.directory / "weed.log"
 
-    def start(self) -> None:
-        """Start and wait until the bucket is there."""
+    def start(self, *flags: str) -> None:
+        """Start and wait until the bucket is there; `flags` of the program take the place of ours."""
         data = self.directory / "data"
         data.mkdir(parents=True, exist_ok=True)
         config = self.directory / "s3.json"
@@ -83,7 +84,7 @@ class Seaweed:
         command = [_find_weed(), "mini", f"-dir={data}", f"-s3.config={config}"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *_FLAGS, *sockets, *places], stdout=log, stderr=subprocess.STDOUT, cwd=data
+                [*command, *_FLAGS, *sockets, *places, *flags], stdout=log, stderr=subprocess.STDOUT, cwd=data
             )
         self._wait()
 
@@ -94,6 +95,18 @@ class Seaweed:
     def kill(self) -> None:
         """End it at once, as a crash would."""
         self._end(kill=True)
+
+    def pause(self) -> None:
+        """Have it stand still, with every connection open."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Have it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
 
     def _end(self, *, kill: bool) -> None:
         if self._process is not None:

@@ -9,6 +9,7 @@ import msgspec
 
 from alineod.errors import Unavailable
 from alineod.ledger.litestream import explain_sync
+from alineod.ledger.pace import STUCK
 from alineod.settings import BucketSettings
 
 _MARGIN = 2.0
@@ -62,6 +63,12 @@ class ControlSocket:
             connection.request("POST", path, body, {"Content-Type": "application/json"})
             response = connection.getresponse()
             return response.status, response.read()
+        except TimeoutError as error:
+            message = (
+                f"Litestream did not answer on {self.path} in time: it is stuck, or the bucket does not answer it."
+                " It is asked again, and replaced if need be."
+            )
+            raise Unavailable(STUCK, message) from error
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
                 "ReplicatorUnreachable", f"Litestream does not answer on {self.path} ({error!r})."

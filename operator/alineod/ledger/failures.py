@@ -1,14 +1,15 @@
 """What SQLite says, in sentences that tell a person what to do. Translates; decides nothing."""
 
+import contextlib
+import errno
 import os
 import sqlite3
 from pathlib import Path
 
 from alineod.errors import AlineoError, Damaged, Unavailable
 
-_FULL = 64 << 10
-"""Bytes left on a volume that is as good as full: SQLite takes its shared memory in steps of half of that."""
-
+_STEP = 32 << 10
+"""Bytes: SQLite takes its shared memory in steps of that."""
 VOLUME_REASONS = frozenset({"LedgerDiskFull", "LedgerReadOnly", "LedgerVolumeFailed", "LedgerWriteFailed"})
 """What is the matter with one volume alone: a process with another one may do better."""
 
@@ -32,18 +33,32 @@ def explain_sqlite(error: sqlite3.Error, path: Path) -> AlineoError:
 
 
 def _explain_volume(path: Path, text: str) -> Unavailable:
-    """SQLite says only that reading or writing failed; what the volume looks like says more."""
-    try:
-        volume = os.statvfs(path.parent)
-    except OSError as error:
-        return Unavailable("LedgerVolumeFailed", f"The ledger's volume {path.parent} does not answer ({error}).")
-    if volume.f_flag & os.ST_RDONLY:
-        return _explain_read_only(path, text)
-    if volume.f_bavail * volume.f_frsize < _FULL:
-        return _explain_full(path, text)
+    """SQLite says only that reading or writing failed; a file of our own beside it says more."""
+    error = _try_to_write(path.with_name("probe"))
+    number = error.errno if error else None
+    if number in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return _explain_read_only(path, f"{text}: {error}")
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return _explain_full(path, f"{text}: {error}")
+    more = f": {error}" if error else ""
     return Unavailable(
-        "LedgerWriteFailed", f"The ledger {path} could not be read or written ({text}). Look at its volume and node."
+        "LedgerWriteFailed",
+        f"The ledger {path} could not be read or written ({text}{more}). Look at its volume and its node.",
     )
+
+
+def _try_to_write(path: Path) -> OSError | None:
+    """Why a file cannot be written there, if it cannot."""
+    try:
+        with path.open("wb", buffering=0) as probe:
+            probe.write(bytes(_STEP))
+            os.fsync(probe.fileno())
+    except OSError as error:
+        return error
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return None
 
 
 def _explain_full(path: Path, text: str) -> Unavailable:

@@ -6,6 +6,7 @@ not know without a word, so everything rendered is checked against the keys that
 """
 
 import json
+import re
 import shutil
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from alineod.errors import AlineoError, Damaged, Refused, Unavailable
+from alineod.ledger.pace import BROKEN, STUCK
 from alineod.ledger.replica import Replica, explain_s3
 from alineod.settings import BucketSettings
 
@@ -134,7 +136,17 @@ def explain_sync(text: str, bucket: BucketSettings) -> AlineoError:
     if _is_s3(text):
         return explain_s3(text, bucket)
     short = " ".join(text.split())[:400]
-    return Unavailable("NotReplicated", f"Litestream could not put the ledger into the bucket ({short}).")
+    if "context deadline exceeded" in text:
+        message = (
+            f"Litestream is stuck in work of its own, or the bucket does not answer it ({short})."
+            " It is asked again, and replaced if need be."
+        )
+        return Unavailable(STUCK, message)
+    if re.search(r"no space left on device|disk is full", text):
+        return Unavailable(
+            "LedgerDiskFull", f"The volume of the ledger is full. Enlarge it or free space on it. ({short})"
+        )
+    return Unavailable(BROKEN, f"Litestream could not put the ledger into the bucket ({short}).")
 
 
 def explain_restore(text: str) -> AlineoError:

@@ -11,10 +11,10 @@ from alineod.clock import Clock
 from alineod.domain.events import Entry, Row
 from alineod.domain.fold import fold
 from alineod.domain.state import State
-from alineod.errors import Unavailable
+from alineod.errors import AlineoError, Unavailable
 from alineod.ledger.chain import Head, decide_append
 from alineod.ledger.folded import Folded
-from alineod.ledger.port import READ_LIMIT, Listener, Replication, Unsubscribe
+from alineod.ledger.port import READ_LIMIT, Failing, Listener, Replication, Unsubscribe
 from alineod.ledger.records import prepare_entries
 
 Hook = Callable[[str], None]
@@ -44,7 +44,8 @@ class MemoryLedger:
         self._store.epoch += 1
         self._hook = hook
         self._folded = Folded(fold(State(), self._store.rows))
-        self._closed = False
+        self._closed, self._commits = False, True
+        self._failing: Failing | None = None
         self.secret = self._store.secret
         self.epoch = self._store.epoch
 
@@ -58,9 +59,17 @@ class MemoryLedger:
 
     @property
     def replication(self) -> Replication:
-        return Replication(
-            configured=False, committed_seq=self.acknowledged_seq, acknowledged_seq=self.acknowledged_seq
-        )
+        return Replication(False, len(self._store.rows), self.acknowledged_seq, failing=self._failing)
+
+    def fail(self, failure: AlineoError, *, commits: bool) -> None:
+        """Acknowledge nothing from now on; `commits` says whether what is appended meanwhile stands nevertheless."""
+        self._commits = commits
+        self._failing = Failing(failure, self._clock.monotonic(), self._clock.now().timestamp())
+
+    def mend(self) -> None:
+        """Acknowledge again, what stands first."""
+        self._failing = None
+        self._folded.publish(self._store.rows[self.acknowledged_seq :])
 
     async def append(self, entries: Sequence[Entry]) -> list[Row]:
         prepared = prepare_entries(entries)
@@ -69,8 +78,11 @@ class MemoryLedger:
         self._hook("before append")
         head = Head(self._store.rows[-1].seq, self._store.rows[-1].hash) if self._store.rows else Head()
         plan = decide_append(prepared, self._store.by_id, head, int(self._clock.now().timestamp() * 1_000_000))
-        self._store.rows.extend(plan.added)
-        self._store.by_id.update((row.id, row) for row in plan.added)
+        if self._failing is None or self._commits:
+            self._store.rows.extend(plan.added)
+            self._store.by_id.update((row.id, row) for row in plan.added)
+        if self._failing is not None:
+            raise Unavailable("NotAcknowledged", self._failing.failure.message)
         self._folded.publish(plan.added)
         self._hook("after append")
         return list(plan.rows)
@@ -83,7 +95,7 @@ class MemoryLedger:
     ) -> list[Row]:
         found = (
             row
-            for row in self._store.rows[max(after, 0) :]
+            for row in self._store.rows[max(after, 0) : self.acknowledged_seq]
             if run in (None, row.run) and agent in (None, row.agent)
         )  # fmt: skip
         return [row for row, _ in zip(found, range(limit), strict=False)]

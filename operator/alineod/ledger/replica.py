@@ -11,6 +11,7 @@ from datetime import datetime
 
 from alineod.bucket.port import Bucket
 from alineod.errors import AlineoError, Denied, NotFound, Unavailable
+from alineod.ledger.pace import SLOW
 from alineod.settings import BucketSettings
 
 
@@ -85,4 +86,9 @@ def explain_s3(text: str, bucket: BucketSettings) -> AlineoError:
         return NotFound("BucketNotFound", f"There is no {where[4:]}. Create it or correct its name. ({short})")
     if re.search(r"NoCredentials|Unable to locate credentials|failed to refresh cached credentials", text):
         return Denied("BucketAccessDenied", f"There are no keys for {where}. Name a Secret that holds them. ({short})")
+    if "context deadline exceeded" in text and "dial tcp" not in text:
+        return Unavailable(
+            SLOW,
+            f"No usable answer in time from {where}: it is slow, busy or away. It is tried again. ({short})",
+        )
     return Unavailable("BucketUnreachable", f"No usable answer from {where}. It is tried again. ({short})")

@@ -1,22 +1,26 @@
 """Replication by Litestream in the sidecar: implements `port.Replicator`, and says where in the bucket it goes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from alineod.bucket.port import Bucket
-from alineod.errors import Fenced
+from alineod.errors import AlineoError, Damaged, Fenced
 from alineod.ledger.control import ControlSocket
+from alineod.ledger.pace import Next, Pace
 from alineod.ledger.port import Replicator
 from alineod.ledger.replica import Replica, build_ledger_prefix
 from alineod.ledger.restore import restore_replica
 from alineod.ledger.term import SOCKET, Term, write_order
 from alineod.settings import BucketSettings
 
+log = logging.getLogger(__name__)
 RUN_DIRECTORY = Path("/run/alineod")
 """Shared with the sidecar."""
-SYNC_TIMEOUT = 2.0
-"""Seconds for one try; short, so that the first one after an outage is soon."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Remote:
     replicator: Replicator
 
 
-@dataclass(frozen=True)
+@dataclass
 class LitestreamReplicator:
     """Orders by a file in `run`, syncs over a socket there. `env` says where the program is."""
 
@@ -37,12 +41,21 @@ class LitestreamReplicator:
     instance: str
     run: Path
     env: Mapping[str, str]
+    monotonic: Callable[[], float] = time.monotonic
+    _pace: Pace = field(default_factory=Pace)
+    _order: Term | None = None
 
     def begin(self, epoch: int, database: Path) -> None:
-        write_order(self.run, Term(str(database), self.instance, epoch, self.settings))
+        self._give(Term(str(database), self.instance, epoch, self.settings))
 
     def sync(self, database: Path) -> None:
-        reply = ControlSocket(self.run / SOCKET, self.settings).sync(database, SYNC_TIMEOUT)
+        began = self.monotonic()
+        try:
+            reply = ControlSocket(self.run / SOCKET, self.settings).sync(database, self._pace.timeout)
+        except AlineoError as failure:
+            self._follow(self._pace.note_failure(failure, self.monotonic()), failure)
+            raise
+        self._pace.note_success(self.monotonic() - began)
         if reply.replicated_txid > reply.txid:
             raise Fenced(
                 "ReplicaOvertaken",
@@ -53,6 +66,18 @@ class LitestreamReplicator:
     async def restore(self, epoch: int, target: Path) -> None:
         place = Replica(self.settings, self.instance, epoch)
         await restore_replica(self.bucket, place.prefix, target, self.env)
+
+    def _follow(self, what: Next, failure: AlineoError) -> None:
+        if what is Next.REPLACE and self._order is not None:
+            log.warning("Litestream is replaced: it keeps every sync waiting")
+            self._give(msgspec.structs.replace(self._order, attempt=self._order.attempt + 1))
+        if what is Next.GIVE_UP:
+            message = f"{failure.message} That lasted, so this term ends: the next one checks the ledger's file first."
+            raise Damaged("ReplicationBroken", message) from failure
+
+    def _give(self, order: Term) -> None:
+        self._order = order
+        write_order(self.run, order)
 
 
 def build_remote(

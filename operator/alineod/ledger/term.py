@@ -17,12 +17,16 @@ _FILE = "replicate.json"
 
 
 class Term(Message, frozen=True):
-    """One term's database and its place in the bucket. Holds no key of the bucket."""
+    """One term's database and its place in the bucket. Holds no key of the bucket.
+
+    `attempt` counts the Litestreams that had to be replaced: another order starts another one.
+    """
 
     database: str
     instance: str
     epoch: int
     bucket: BucketSettings
+    attempt: int = 0
 
     @property
     def replica(self) -> Replica:

@@ -228,7 +228,7 @@ class Simulation:
                 again = await run_pass(self.world, ref)
             except Died:
                 return
-            except Conflict:
+            except (Conflict, Unavailable):
                 self.queue.add(ref)
                 continue
             if again is not None and again <= 2.0:
