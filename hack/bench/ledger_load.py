@@ -78,14 +78,17 @@ def build_beginning(clients: Sequence[Client]) -> Iterator[Entry]:
 
 
 async def run_closed(append: Append, clients: Sequence[Client], batch: int, seconds: float) -> list[Sample]:
-    """Each client appends again as soon as it was answered."""
+    """Each client appends again as soon as it was answered; at least once."""
     samples: list[Sample] = []
     end = time.monotonic() + seconds
 
     async def work(client: Client) -> None:
-        while (begun := time.monotonic()) < end:
+        while True:
+            begun = time.monotonic()
             await _insist(append, client.build(batch))
             samples.append(_take_sample(begun))
+            if samples[-1].at >= end:
+                return
 
     await asyncio.gather(*map(work, clients))
     return samples
@@ -99,12 +102,11 @@ async def run_paced(
     begun = time.monotonic()
 
     async def work(number: int, client: Client) -> None:
-        due = begun + every * number / len(clients)
-        while due < begun + seconds:
+        for turn in range(round(seconds / every)):
+            due = begun + every * (turn + number / len(clients))
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             await _insist(append, client.build(batch))
             samples.append(_take_sample(due))
-            due += every
 
     await asyncio.gather(*(work(number, client) for number, client in enumerate(clients)))
     return samples
