@@ -1,0 +1,217 @@
+"""A bucket that is away, slow, silent, full or refusing: nothing is acknowledged or lost, and it goes on by itself."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from alineod.clock import SystemClock
+from alineod.domain.events import Row
+from alineod.errors import Unavailable
+from alineod.ledger.open import open_ledger
+from alineod.ledger.sqlite import SqliteLedger
+from tests.component.ledger.conftest import Program, World
+from tests.component.ledger.test_replication import Sidecars, find_child, until
+from tests.support.bad_door import Answer, Behaviour, Door, Late, Open, Silent, bad_door
+from tests.support.seaweed import Seaweed, running_seaweed
+from tests.unit.ledger.entries import build_entry
+
+CLOCK = SystemClock()
+
+
+@pytest.fixture
+def door(store: Seaweed) -> Iterator[Door]:
+    with bad_door(store.ports["s3.port"]) as opened:
+        yield opened
+
+
+@pytest.fixture
+def world(store: Seaweed, door: Door, tmp_path: Path, request: pytest.FixtureRequest) -> World:
+    """Sees the store through the door."""
+    behind = Seaweed(tmp_path, store.bucket, {"s3.port": door.port})
+    return World(behind, f"i{abs(hash(request.node.nodeid)) % 10**12}", tmp_path)
+
+
+Opens = Callable[..., Awaitable[SqliteLedger]]
+
+
+@pytest.fixture
+async def open_there() -> AsyncIterator[Opens]:
+    opened: list[SqliteLedger] = []
+
+    async def start(world: World) -> SqliteLedger:
+        opened.append(await open_ledger(world.build_opening(), CLOCK, world.build_remote()))
+        return opened[-1]
+
+    yield start
+    for ledger in opened:
+        await ledger.close()
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What is wrong, and the reasons that say so; which of them comes first depends on what asked the store."""
+
+    name: str
+    behaviour: Behaviour
+    reasons: frozenset[str]
+
+
+TROUBLES = [
+    Trouble("denied", Answer(403, "AccessDenied"), frozenset({"BucketAccessDenied"})),
+    Trouble("missing", Answer(404, "NoSuchBucket"), frozenset({"BucketNotFound"})),
+    Trouble("busy", Answer(503, "SlowDown"), frozenset({"BucketSlow", "BucketUnreachable"})),
+    Trouble("broken", Answer(507, "InsufficientStorage"), frozenset({"BucketUnreachable"})),
+    Trouble("silent", Silent(), frozenset({"BucketSlow", "ReplicatorStuck"})),
+]
+
+
+async def expect_held(ledger: SqliteLedger, number: int) -> Unavailable:
+    """An append that is answered soon, and not with an acknowledgement."""
+    with pytest.raises(Unavailable) as caught:
+        await ledger.append([build_entry(number)])
+    assert caught.value.reason == "NotAcknowledged"
+    assert caught.value.retry_after is not None
+    return caught.value
+
+
+async def append_at_last(ledger: SqliteLedger, *numbers: int) -> list[Row]:
+    """As every caller does: again under the same ids until it is acknowledged."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await ledger.append([build_entry(number) for number in numbers])
+            except Unavailable:
+                await asyncio.sleep(0.2)
+
+
+@pytest.mark.behaviour("9.3")
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.name)
+async def test_trouble_comes_and_goes(
+    world: World, door: Door, start_sidecar: Sidecars, open_there: Opens, trouble: Trouble
+) -> None:
+    start_sidecar()
+    ledger = await open_there(world)
+    await ledger.append([build_entry(1)])
+
+    door.behaviour = trouble.behaviour
+    error = await expect_held(ledger, 2)
+    failing = ledger.replication.failing
+    assert failing is not None
+    assert failing.failure.reason in trouble.reasons
+    assert failing.failure.message in error.message
+    for number in (3, 4):
+        await expect_held(ledger, number)
+    assert (ledger.acknowledged_seq, [row.seq for row in await ledger.read()]) == (1, [1])
+    assert ledger.replication.committed_seq == 2  # the others wait for nobody
+
+    door.behaviour = Open()
+    await until(lambda: ledger.acknowledged_seq == 2)
+    rows = await append_at_last(ledger, 2, 3, 4)
+    assert [row.seq for row in rows] == [2, 3, 4]
+    assert ledger.replication.failing is None
+
+
+async def test_a_bucket_that_takes_longer_than_a_try_is_given_longer(
+    world: World, door: Door, start_sidecar: Sidecars, open_there: Opens
+) -> None:
+    start_sidecar()
+    ledger = await open_there(world)
+    door.behaviour = Late(3.0)
+    await expect_held(ledger, 1)
+    await until(lambda: ledger.acknowledged_seq == 1)
+    assert [row.seq for row in await append_at_last(ledger, 2)] == [2]
+
+
+async def test_a_litestream_that_is_stuck_is_replaced(world: World, start_sidecar: Sidecars, open_there: Opens) -> None:
+    sidecar = start_sidecar()
+    ledger = await open_there(world)
+    await ledger.append([build_entry(1)])
+    stuck = find_child(sidecar.process.pid, "litestream")
+    assert stuck is not None
+    os.kill(stuck, signal.SIGSTOP)
+    await expect_held(ledger, 2)
+    failing = ledger.replication.failing
+    assert failing is not None
+    assert failing.failure.reason == "ReplicatorStuck"
+    await until(lambda: ledger.acknowledged_seq == 2)
+    assert find_child(sidecar.process.pid, "litestream") not in (None, stuck)
+
+
+async def test_a_sidecar_that_is_gone_holds_everything_until_it_is_back(
+    world: World, start_sidecar: Sidecars, open_there: Opens
+) -> None:
+    sidecar = start_sidecar()
+    ledger = await open_there(world)
+    sidecar.kill()
+    await expect_held(ledger, 1)
+    failing = ledger.replication.failing
+    assert failing is not None
+    assert failing.failure.reason == "ReplicatorUnreachable"
+    start_sidecar()
+    await until(lambda: ledger.acknowledged_seq == 1)
+
+
+@pytest.fixture
+def start_own(tmp_path: Path) -> Iterator[Callable[..., tuple[Seaweed, World]]]:
+    """A store of its own and a sidecar for it."""
+    sidecars: list[Program] = []
+    with running_seaweed(tmp_path / "own") as own:
+        world = World(own, "default", tmp_path)
+        (tmp_path / "run").mkdir()
+        code = "import os, sys; from alineod.ledger.sidecar import main; sys.exit(main(os.environ))"
+        sidecars.append(Program(code, env={**world.build_env(), "ALINEOD_RUN_DIR": str(tmp_path / "run")}))
+        yield lambda: (own, world)
+    for sidecar in sidecars:
+        sidecar.kill()
+
+
+async def test_a_store_that_stands_still_or_is_killed(
+    start_own: Callable[[], tuple[Seaweed, World]], open_there: Opens
+) -> None:
+    own, world = start_own()
+    ledger = await open_there(world)
+    await ledger.append([build_entry(1)])
+
+    own.pause()
+    await expect_held(ledger, 2)
+    own.resume()
+    await until(lambda: ledger.acknowledged_seq == 2)
+
+    own.kill()
+    await expect_held(ledger, 3)
+    await asyncio.to_thread(own.start)
+    await until(lambda: ledger.acknowledged_seq == 3)
+    assert ledger.replication.failing is None
+
+
+@pytest.mark.behaviour("9.3", "9.4")
+async def test_a_store_that_is_full_is_said_and_goes_on_with_more_room(
+    start_own: Callable[[], tuple[Seaweed, World]], open_there: Opens
+) -> None:
+    own, world = start_own()
+    ledger = await open_there(world)
+    await ledger.append([build_entry(1)])
+    own.kill()
+    await asyncio.to_thread(own.start, "-volume.max=1", "-master.volumeSizeLimitMB=1")
+    written = 1 + await fill(ledger)
+    failing = ledger.replication.failing
+    assert failing is not None
+    assert failing.failure.reason in ("BucketUnreachable", "BucketSlow")
+    own.kill()
+    await asyncio.to_thread(own.start)
+    await until(lambda: ledger.acknowledged_seq == written + 1)
+
+
+async def fill(ledger: SqliteLedger) -> int:
+    """Append until it is held; how many were acknowledged."""
+    for number in range(60):
+        try:
+            await ledger.append([build_entry(number + 2, text=os.urandom(200_000).hex())])
+        except Unavailable:
+            return number
+    raise AssertionError("there is room for everything")
