@@ -42,6 +42,8 @@ PERMISSIONS: tuple[Permission, ...] = (
     # The Lease, and the label by which the Service finds the leader: who leads takes it from who led before.
     Permission(Scope.OWN, "coordination.k8s.io", ("leases",), ("get", "watch", "create", "update")),
     Permission(Scope.OWN, "", ("pods",), ("get", "list", "patch")),
+    # Its own pod is where people are told of trouble that is no swarm's.
+    Permission(Scope.OWN, "events.k8s.io", ("events",), ("create",)),
     # Who calls the control API, and whether the cluster lets them.
     Permission(Scope.CLUSTER, "authentication.k8s.io", ("tokenreviews",), ("create",)),
     Permission(Scope.CLUSTER, "authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
