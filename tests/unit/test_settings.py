@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from alineod.errors import Refused
-from alineod.settings import BucketSettings, LogFormat, PullPolicy, parse_seconds, parse_settings
+from alineod.settings import BucketSettings, Fencing, LogFormat, PullPolicy, parse_seconds, parse_settings
 
 LEAST = {
     "ALINEOD_INSTANCE": "alineod",
@@ -39,6 +39,7 @@ def test_everything_can_be_said() -> None:
         "ALINEOD_BUCKET_PREFIX": "/team/a/",
         "ALINEOD_BUCKET_ENDPOINT": "http://seaweedfs:8333",
         "ALINEOD_BUCKET_REGION": "eu-north-1",
+        "ALINEOD_BUCKET_FENCING": "LeaseOnly",
         "ALINEOD_CHECKPOINTS_KEEP": "5",
         "ALINEOD_CHECKPOINTS_REMOTE_MIN_AGE": "1h30m",
         "ALINEOD_REHYDRATE_CONCURRENCY": "2",
@@ -49,7 +50,9 @@ def test_everything_can_be_said() -> None:
     settings = parse_settings({**LEAST, **more})
     assert settings.watch_namespaces == ("research", "drafts")
     assert settings.images.pull_secrets == ("one", "two")
-    assert settings.bucket == BucketSettings("swarms", "team/a", "http://seaweedfs:8333", "eu-north-1")
+    assert settings.bucket == BucketSettings(
+        "swarms", "team/a", "http://seaweedfs:8333", "eu-north-1", Fencing.LEASE_ONLY
+    )
     assert (settings.checkpoints.keep, settings.checkpoints.remote_min_age) == (5, 5400)
     assert settings.sandbox_defaults["tolerations"] == [{"key": "agents"}]
 

@@ -14,8 +14,9 @@ from alineod.ledger.audit import audit_ledger
 from alineod.ledger.places import Volume
 from alineod.ledger.port import Observe
 from alineod.ledger.replicate import Remote
-from alineod.ledger.sqlite import Fatal, SqliteLedger
+from alineod.ledger.sqlite import Chore, Fatal, SqliteLedger
 from alineod.ledger.start import Opening, Start
+from alineod.ledger.tidy import tidy_former_terms
 
 
 async def open_ledger(
@@ -64,5 +65,9 @@ async def open_ledger(
     except OSError as error:
         raise Unavailable("LedgerVolumeFailed", f"The ledger's volume {opening.volume} failed: {error}.") from error
     step("serve")
-    audit = None if built.whole else partial(audit_ledger, Volume(opening.volume), path, fatal)
-    return SqliteLedger(path, built.identity, built.state, acknowledger, clock, fatal, observe=observe, audit=audit)
+    chores: list[Chore] = []
+    if not built.whole:
+        chores.append(partial(audit_ledger, Volume(opening.volume), path, fatal))
+    if remote is not None:
+        chores.append(partial(tidy_former_terms, remote, built.identity.epoch, clock))
+    return SqliteLedger(path, built.identity, built.state, acknowledger, clock, fatal, observe=observe, chores=chores)

@@ -24,6 +24,7 @@ from alineod.ledger.sql import Identity
 from alineod.ledger.writer import CLOSED, Answers, Told, Writer
 
 Fatal = Callable[[AlineoError], None]
+Chore = Callable[[], Coroutine[Any, Any, None]]
 KEEP_EVERY = 5000
 """Events between two folds that are kept in the file."""
 
@@ -50,7 +51,7 @@ class SqliteLedger:
     Args:
         state: the fold of every row in the file, all of them acknowledged.
         fatal: called on the writer's thread when this process can or must write no more.
-        audit: goes on beside it until it is closed.
+        chores: go on beside it until it is closed.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class SqliteLedger:
         fatal: Fatal = lambda error: None,
         limits: Limits = Limits(),
         observe: Observe | None = None,
-        audit: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        chores: Sequence[Chore] = (),
     ) -> None:
         self.secret = identity.secret
         self.epoch = identity.epoch
@@ -77,7 +78,7 @@ class SqliteLedger:
         patience = limits.volume if acknowledger.configured else None
         self._writer = Writer(path, identity.epoch, state.seq, self._queue, acknowledger, clock, told, patience)
         self._writer.start()
-        self._audit = self._loop.create_task(audit(), name="ledger audit") if audit is not None else None
+        self._chores = [self._loop.create_task(chore(), name="ledger chore") for chore in chores]
 
     @property
     def state(self) -> State:
@@ -113,8 +114,8 @@ class SqliteLedger:
         return await self._reader.read(run, agent, after, self.acknowledged_seq, limit)
 
     async def close(self) -> None:
-        if self._audit is not None:
-            self._audit.cancel()
+        for chore in self._chores:
+            chore.cancel()
         await asyncio.to_thread(self._writer.close, self._limits.close)
         await asyncio.sleep(0)  # the last answers are on their way to the loop
         await self._reader.close()

@@ -142,7 +142,7 @@ async def test_a_volume_is_trusted_again_once_a_copy_was_checked_whole(tmp_path:
 async def test_a_ledger_that_went_on_from_a_fold_audits_itself(tmp_path: Path) -> None:
     await fill(tmp_path, range(1, 4))
     ledger = await open_volume(tmp_path)
-    [audit] = [task for task in asyncio.all_tasks() if task.get_name() == "ledger audit"]
+    [audit] = [task for task in asyncio.all_tasks() if task.get_name() == "ledger chore"]
     await ledger.close()
     await asyncio.wait([audit])
     assert audit.cancelled()

@@ -1,0 +1,28 @@
+"""Removes from the bucket what former terms left there, now and then, beside the work."""
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from alineod.clock import Clock
+from alineod.errors import AlineoError
+from alineod.ledger.replica import delete_former_terms
+from alineod.ledger.replicate import Remote
+
+FIRST, EVERY = 120.0, 3600.0
+"""Seconds until the first look, since a take-over has other work at first, and between two."""
+AGE = timedelta(hours=1)
+"""What was written to since then stays: a person may want it, and nothing is gained by haste."""
+log = logging.getLogger(__name__)
+
+
+async def tidy_former_terms(remote: Remote, epoch: int, clock: Clock) -> None:
+    """Go on until cancelled; `epoch` is the published term."""
+    pause = FIRST
+    while True:
+        await asyncio.sleep(pause)
+        pause = EVERY
+        try:
+            await asyncio.to_thread(delete_former_terms, remote.bucket, remote.prefix, epoch, clock.now() - AGE)
+        except AlineoError as error:
+            log.warning("the replicas of former terms could not be removed: %s", error.message)
