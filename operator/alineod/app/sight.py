@@ -40,15 +40,14 @@ class Sight:
     def start(self) -> None:
         """Begin to look; the CRDs have to be there."""
         begin = self._takeover.build_chain()
-        begin("sweep")
-        self._feed.start()
+        begin("sight")
 
-        def on_swept() -> None:
-            if not self.complete.is_set():
-                begin("")
+        def on_seen() -> None:
+            begin("")
             self.complete.set()
 
-        self.jobs.append(asyncio.create_task(self._sweep.run(on_swept), name="sweep"))
+        self._feed.start()
+        self.jobs.append(asyncio.create_task(self._sweep.run(on_seen), name="sweep"))
 
     def read_all(self) -> list[Change]:
         """Everything that is in the store, as if it had appeared just now."""

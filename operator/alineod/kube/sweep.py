@@ -1,4 +1,5 @@
-"""Finds what the watches did not tell: objects that vanished in a gap, and objects they never brought.
+"""Reads everything once at the start, then finds what the watches did not tell: objects that vanished in a gap, and
+objects they never brought.
 
 A list of metadata is held against the store. It must not know what objects mean; whoever listens to the store looks
 at what a sweep has found.
@@ -7,7 +8,7 @@ at what a sweep has found.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from alineod.clock import Clock
@@ -71,23 +72,47 @@ class Sweep:
         self._options, self._chance = options or SweepOptions(), chance
         self._log = logging.getLogger(__name__)
 
-    async def run(self, on_swept: Callable[[], None]) -> None:
-        """Sweep for ever; `on_swept` is called after each sweep that came through."""
+    async def run(self, on_seen: Callable[[], None]) -> None:
+        """Read everything once and call `on_seen`, then sweep for ever."""
+        await self._repeat(self.fetch_all)
+        on_seen()
+        # The first one comes when the watches have begun: what went between our list and theirs is told by neither.
+        pause = self._options.settle
+        while True:
+            await asyncio.sleep(pause)
+            await self._repeat(self._sweep_and_tell)
+            pause = self._options.period * (0.9 + self._chance() / 5)
+
+    async def _repeat(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Until it comes through."""
         pause = self._options.look
         while True:
             try:
-                report = await self.sweep()
+                await act()
             except AlineoError as error:
                 self._metrics.count_sweep("failed")
                 self._log.warning("the cluster could not be listed and is not compared: %s", error)
                 pause = min(max(1.0, pause * 2), self._options.period)
             else:
                 self._metrics.count_sweep("done")
-                if report.ghosts or report.missed:
-                    self._log.warning("the watches missed %d deletions and %d objects", report.ghosts, report.missed)
-                on_swept()
-                pause = self._options.period * (0.9 + self._chance() / 5)
+                return
             await asyncio.sleep(pause)
+
+    async def _sweep_and_tell(self) -> None:
+        report = await self.sweep()
+        if report.ghosts or report.missed:
+            self._log.warning("the watches missed %d deletions and %d objects", report.ghosts, report.missed)
+
+    async def fetch_all(self) -> None:
+        """Put everything into the store, without waiting for any watch.
+
+        Raises:
+            AlineoError: a list failed; what was read before it is in the store.
+        """
+        for watched in self._watched:
+            kind = {"apiVersion": watched.resource.api_version, "kind": watched.resource.kind}
+            for obj in (await self._list(watched, metadata_only=False)).values():
+                self._store.put(watched.resource, {**kind, **obj})  # in lists objects need not say what they are
 
     async def sweep(self) -> SweepReport:
         """Compare once. Nothing is concluded from a list that did not come to its end.
@@ -98,28 +123,28 @@ class Sweep:
         ghosts, listed = 0, dict[Ref, Json]()
         for watched in self._watched:
             before = self._store.read_refs(watched.resource)
-            found = await self._list(watched)
+            found = await self._list(watched, metadata_only=True)
             gone = [(ref, uid) for ref, uid in find_ghosts(before, found) if self._store.discard_uid(ref, uid)]
             self._metrics.count_ghosts(watched.resource.plural, len(gone))
             ghosts += len(gone)
             listed |= found
         return SweepReport(ghosts, await self._fetch_missed(listed))
 
-    async def _list(self, watched: Watched) -> dict[Ref, Json]:
+    async def _list(self, watched: Watched, *, metadata_only: bool) -> dict[Ref, Json]:
         found: dict[Ref, Json] = {}
         for namespace in self._namespaces:
-            found |= await self._list_namespace(watched, namespace)
+            try:
+                found |= await self._list_namespace(watched, namespace, metadata_only)
+            except Conflict as error:
+                if not is_expired(error):
+                    raise
+                found |= await self._list_namespace(watched, namespace, metadata_only)
         return found
 
-    async def _list_namespace(self, watched: Watched, namespace: str | None) -> dict[Ref, Json]:
-        pages = list_all(self._gateway, watched.resource, namespace, labels=watched.labels, metadata_only=True)
-        try:
-            return {read_ref(watched.resource, obj): obj async for obj in pages}
-        except Conflict as error:
-            if not is_expired(error):
-                raise
-        pages = list_all(self._gateway, watched.resource, namespace, labels=watched.labels, metadata_only=True)
-        return {read_ref(watched.resource, obj): obj async for obj in pages}
+    async def _list_namespace(self, watched: Watched, namespace: str | None, metadata_only: bool) -> dict[Ref, Json]:
+        resource = watched.resource
+        pages = list_all(self._gateway, resource, namespace, labels=watched.labels, metadata_only=metadata_only)
+        return {read_ref(resource, obj): obj async for obj in pages}
 
     async def _fetch_missed(self, listed: Mapping[Ref, Json]) -> int:
         """Wait for the watches to bring everything that was listed, then fetch what they did not."""

@@ -160,6 +160,30 @@ async def test_a_list_that_expired_midway_is_begun_again(monkeypatch: pytest.Mon
     assert asked[:3] == ["", "more", ""]
 
 
+async def test_everything_is_read_before_any_watch_has_begun() -> None:
+    bench, seen = Bench(options=SweepOptions(settle=9000.0)), asyncio.Event()
+    made, pod = bench.make("a"), bench.make_pod("ours", **{MANAGED_BY: MANAGER})
+    bench.make_pod("theirs")
+    running = asyncio.create_task(bench.sweep.run(seen.set))
+    async with asyncio.timeout(20):
+        await seen.wait()
+    running.cancel()
+    assert bench.store.get(read_ref(AGENTS, made)) == made
+    assert bench.store.read_refs(PODS) == {read_ref(PODS, pod): pod}
+    assert not bench.store.put(AGENTS, made)
+
+
+async def test_what_went_between_the_first_list_and_the_watches_is_found_by_the_first_sweep() -> None:
+    bench, gone = Bench(), asyncio.Event()
+    made = bench.make("brief")
+    bench.store.listen(lambda change: gone.set() if change.after is None else None)
+    running = asyncio.create_task(bench.sweep.run(lambda: bench.cluster.remove(read_ref(AGENTS, made))))
+    async with asyncio.timeout(20):
+        await gone.wait()
+    running.cancel()
+    assert bench.count("ghosts") == 1.0
+
+
 async def test_sweeps_go_on_after_a_failure_and_say_when_one_came_through() -> None:
     bench, swept = Bench(), asyncio.Event()
     failures = iter([Unavailable("Timeout", "slow")])
