@@ -12,20 +12,14 @@ import argparse
 import os
 import random
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
-from hack.chaos.control_image import build_control_image
-from hack.chaos.judge import describe
+from hack.chaos.both import run_both
 from hack.chaos.log import Log
-from hack.chaos.plan import Fault, plan_control, plan_faults, plan_short
-from hack.chaos.run import Outcome, run_faults
-from hack.chaos.sites import having_site, having_store, pausing_others
-from hack.chaos.tally import describe_tally
-from hack.demo.install import Images, build_images, load_images
+from hack.chaos.plan import plan_control, plan_faults, plan_short
+from hack.demo.install import build_images, load_images
 from hack.demo.run import DemoError
-from hack.demo.target import Target, Unable, devcluster, find_cache, have_cluster
+from hack.demo.target import Unable, find_cache, have_cluster
 
 FAILED, CANNOT_HOLD = 1, 3
 KILLS, ZOMBIES = 50, 30
@@ -58,62 +52,6 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16), help="order and pauses follow from it")
     parser.add_argument("--short", action="store_true", help="three kills, one zombie and one fault of control")
     return parser
-
-
-def run_both(target: Target, images: Images, faults: Sequence[Fault], control: Sequence[Fault], log: Log) -> bool:
-    """The run that must lose nothing, and the control run that must lose something."""
-    with tempfile.TemporaryDirectory() as folder, pausing_others(target), having_store(target, Path(folder)) as store:
-        operator = images.refs["operator"]
-        with log.timed("the run"), having_site(target, images, store, "chaos", operator) as site:
-            outcome = run_faults(site, faults, log.say)
-        report(log, "chaos", outcome)
-        unconfirmed = load_control_image(target, images, Path(folder))
-        with log.timed("the control run"), having_site(target, images, store, "control", unconfirmed) as site:
-            controlled = run_faults(site, control, log.say)
-        report(log, "control", controlled)
-    for sentence in (complaints := [*find_faults(outcome), *find_blindness(controlled)]):
-        log.say(sentence)
-    return not complaints
-
-
-def load_control_image(target: Target, images: Images, folder: Path) -> str:
-    """Build the control run's image and give it to the nodes; returns its name."""
-    operator = images.refs["operator"]
-    source = next(path for path in images.archives if Path(path).name.startswith("operator-"))
-    archive = folder / "unconfirmed.tar"
-    ref = build_control_image(operator, Path(source), archive)
-    devcluster(target.tools, "load", str(archive))
-    return ref
-
-
-def report(log: Log, name: str, outcome: Outcome) -> None:
-    """Say what came of a run, and keep the records of its clients."""
-    log.write_records(name, outcome.records)
-    log.say()
-    for line in (*describe(outcome.verdict), *describe_tally(outcome.tally), f"ledger        {outcome.chain}"):
-        log.say(line)
-    log.say()
-
-
-def find_faults(outcome: Outcome) -> list[str]:
-    """Sentences about what must not be."""
-    living = outcome.tally.zombies - outcome.tally.fenced
-    checks = (
-        (bool(outcome.stopped), f"FAILED: the run ended early: {outcome.stopped}."),
-        (not outcome.verdict.good, "FAILED: the ledger and the clients' records differ, or nobody was answered."),
-        (not outcome.sound, "FAILED: the restored ledger is damaged."),
-        (living > 0, f"FAILED: {living} replaced leaders did not end with code 75."),
-    )
-    return [sentence for failed, sentence in checks if failed]
-
-
-def find_blindness(control: Outcome) -> list[str]:
-    """Sentences where the control run did not find what it is there to find."""
-    if control.stopped:
-        return [f"FAILED: the control run ended early: {control.stopped}."]
-    if control.verdict.lost:
-        return []
-    return ["FAILED: without confirmation nothing was lost either, so this run could not have found a loss."]
 
 
 if __name__ == "__main__":

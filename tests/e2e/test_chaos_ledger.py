@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.chaos.__main__ import run_both
+from hack.chaos.both import run_both
 from hack.chaos.log import Log
 from hack.chaos.plan import plan_control, plan_short
 from hack.demo.install import Images

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hack.chaos import processes
-from hack.chaos.__main__ import find_blindness, find_faults
+from hack.chaos.both import find_blindness, find_faults
 from hack.chaos.control_image import ENTRY, SCRIPT, build_control_image
 from hack.chaos.faults import ACTS
 from hack.chaos.judge import Record, describe, judge
