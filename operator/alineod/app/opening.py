@@ -16,6 +16,7 @@ from alineod.app.takeover import Takeover
 from alineod.bucket.port import Bucket
 from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.checkpoints.keys import build_probe_key
+from alineod.clock import Clock
 from alineod.errors import AlineoError, Denied, Unavailable
 from alineod.kube.access import ClusterAccess
 from alineod.kube.exits import LEASE_LOST, VOLUME_FAILED, exit_at_once
@@ -26,7 +27,7 @@ from alineod.ledger.open import open_ledger
 from alineod.ledger.port import Ledger, Observe
 from alineod.ledger.replicate import build_remote
 from alineod.ledger.start import Opening
-from alineod.settings import Fencing
+from alineod.settings import Fencing, Settings
 
 T = TypeVar("T")
 LONGEST_PAUSE = 30.0  # s between tries
@@ -39,18 +40,16 @@ class Opened:
     """What a term works with; `cluster` is the cluster's identity."""
 
     ledger: Ledger
-    bucket: Bucket | None
     cluster: str
 
 
 async def open_all(parts: Parts, gateway: Gateway, sight: Sight, epoch: int, takeover: Takeover) -> Opened:
     """Open everything of a term that the lease gave `epoch`; the ledger may move it on."""
-    bucket = _build_bucket(parts)
     async with asyncio.TaskGroup() as group:
         group.create_task(_begin_to_see(parts, gateway, sight, takeover))
         cluster = group.create_task(_identify(parts, gateway, takeover))
-        ledger = group.create_task(_begin_ledger(parts, epoch, bucket, takeover))
-    return Opened(ledger.result(), bucket, cluster.result())
+        ledger = group.create_task(_begin_ledger(parts, epoch, takeover))
+    return Opened(ledger.result(), cluster.result())
 
 
 async def _begin_to_see(parts: Parts, gateway: Gateway, sight: Sight, takeover: Takeover) -> None:
@@ -64,14 +63,14 @@ async def _identify(parts: Parts, gateway: Gateway, takeover: Takeover) -> str:
         return await _try(parts, "the cluster's identity", lambda: _read_cluster_uid(gateway, parts.access))
 
 
-async def _begin_ledger(parts: Parts, epoch: int, bucket: Bucket | None, takeover: Takeover) -> Ledger:
+async def _begin_ledger(parts: Parts, epoch: int, takeover: Takeover) -> Ledger:
     """The ledger's first write into a bucket comes after the proof that it keeps conditions."""
-    if bucket is not None:
+    if (bucket := parts.bucket) is not None:
         probe = build_probe_key(parts.base, parts.settings.pod_uid)
         with takeover.timing("probe"):
             await _try(parts, "the bucket", lambda: asyncio.to_thread(bucket.probe, probe))
     step = takeover.build_chain()
-    ledger = await _try(parts, "the ledger", lambda: _open_ledger(parts, epoch, bucket, step))
+    ledger = await _try(parts, "the ledger", lambda: _open_ledger(parts, epoch, step))
     step("")
     if ledger.epoch > epoch:
         await asyncio.to_thread(parts.elector.raise_epoch, ledger.epoch, LONGEST_PAUSE)
@@ -82,14 +81,15 @@ async def _begin_ledger(parts: Parts, epoch: int, bucket: Bucket | None, takeove
 async def _try(parts: Parts, what: str, act: Callable[[], Awaitable[T]]) -> T:
     """Until it works; a failure is said in `/readyz`, and once in the log."""
     pause, said, began = 1.0, "", parts.clock.monotonic()
+    parts.health.set_waiting(what, "being opened")
     while True:
-        parts.health.set_waiting(what, said or "being opened")
         try:
             result = await act()
         except AlineoError as error:
             if error.message != said:
                 log.warning("waiting for %s: %s", what, error)
             said = error.message
+            parts.health.set_waiting(what, said)
             if is_volume_failure(parts, error) and parts.clock.monotonic() - began > VOLUME_PATIENCE:
                 await asyncio.to_thread(end_term, parts, error)
         else:
@@ -127,18 +127,18 @@ async def _read_cluster_uid(gateway: Gateway, access: ClusterAccess) -> str:
         return hashlib.sha256(access.authority.encode()).hexdigest()
 
 
-def _build_bucket(parts: Parts) -> Bucket | None:
-    """The bucket of this release."""
-    bucket = parts.settings.bucket
+def build_bucket(settings: Settings, clock: Clock) -> Bucket | None:
+    """The bucket of this release; nobody is asked yet."""
+    bucket = settings.bucket
     if bucket is None:
-        directory = parts.settings.ledger_dir
+        directory = settings.ledger_dir
         log.warning("no bucket is configured: what is acknowledged lies on the volume %s alone", directory)
         return None
     conditional = bucket.fencing is Fencing.CONDITIONAL_WRITES
-    return S3Bucket(S3Options(bucket.name, bucket.endpoint, bucket.region, conditional=conditional), parts.clock)
+    return S3Bucket(S3Options(bucket.name, bucket.endpoint, bucket.region, conditional=conditional), clock)
 
 
-async def _open_ledger(parts: Parts, epoch: int, bucket: Bucket | None, step: Callable[[str], None]) -> Ledger:
+async def _open_ledger(parts: Parts, epoch: int, step: Callable[[str], None]) -> Ledger:
     settings, elector, metrics = parts.settings, parts.elector, parts.metrics
     opening = Opening(
         volume=settings.ledger_dir,
@@ -147,8 +147,8 @@ async def _open_ledger(parts: Parts, epoch: int, bucket: Bucket | None, step: Ca
         owner=elector.identity,
     )
     remote = None
-    if settings.bucket is not None and bucket is not None:
-        remote = build_remote(bucket, settings.bucket, settings.instance, parts.env)
+    if settings.bucket is not None and parts.bucket is not None:
+        remote = build_remote(parts.bucket, settings.bucket, settings.instance, parts.env)
     return await open_ledger(
         opening,
         parts.clock,
