@@ -170,7 +170,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 def copy(connection: sqlite3.Connection, target: Path) -> None:
     """Write all that is committed to a new file. A copy that is cut off is worth nothing: no journal is kept for it."""
     with closing(sqlite3.connect(target, isolation_level=None)) as new:
-        for pragma in ("journal_mode = off", "synchronous = off"):
+        for pragma in ("journal_mode = off", "synchronous = off", "wal_autocheckpoint = 0"):
             new.execute(f"PRAGMA {pragma}")
         connection.backup(new)
 
