@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from alineod.app.serve import Switch
+from alineod.bucket.port import Bucket
 from alineod.checkpoints.keys import build_base
 from alineod.clock import Clock
 from alineod.kube.access import ClusterAccess
@@ -15,7 +16,10 @@ from alineod.settings import Settings
 
 @dataclass(frozen=True)
 class Parts:
-    """`env` holds the bucket's keys for the S3 client and for Litestream."""
+    """`env` holds the bucket's keys for the S3 client and for Litestream; `bucket` is None where there is none.
+
+    All of it is made before the process contends for the lease: what takes its time then is not waited for later.
+    """
 
     settings: Settings
     access: ClusterAccess
@@ -24,6 +28,7 @@ class Parts:
     elector: Elector
     health: Health
     switch: Switch
+    bucket: Bucket | None
     env: Mapping[str, str]
 
     @property

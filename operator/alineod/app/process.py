@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping
 
 from alineod.app.logs import start_logging
+from alineod.app.opening import build_bucket
 from alineod.app.parts import Parts
 from alineod.app.role import Role
 from alineod.app.serve import Switch, start_server
@@ -64,8 +65,9 @@ async def _run(settings: Settings, access: ClusterAccess, env: Mapping[str, str]
         on_acquired=on_acquired,
         observe=metrics.observe_renewal,
     )
+    bucket = build_bucket(settings, clock)
     switch = Switch(build_standby_app(_say_standby))
-    parts = Parts(settings, access, clock, metrics, elector, Health(elector, clock), switch, env)
+    parts = Parts(settings, access, clock, metrics, elector, Health(elector, clock), switch, bucket, env)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)

@@ -101,7 +101,7 @@ class Term:
             gateway=gateway,
             store=sight.store,
             ledger=opened.ledger,
-            bucket=opened.bucket,
+            bucket=parts.bucket,
             bridges=bridges,
             clock=parts.clock,
             pods=build_pod_context(parts.settings, epoch),
