@@ -31,6 +31,7 @@ from alineod.settings import Fencing, Settings
 
 T = TypeVar("T")
 LONGEST_PAUSE = 30.0  # s between tries
+LONGEST_SILENCE = 10.0  # s the bucket may say nothing; every acknowledgement waits for an answer of it
 VOLUME_PATIENCE = 30.0  # s that a volume may fail before the lease is left to another pod
 log = logging.getLogger(__name__)
 
@@ -134,8 +135,14 @@ def build_bucket(settings: Settings, clock: Clock) -> Bucket | None:
         directory = settings.ledger_dir
         log.warning("no bucket is configured: what is acknowledged lies on the volume %s alone", directory)
         return None
-    conditional = bucket.fencing is Fencing.CONDITIONAL_WRITES
-    return S3Bucket(S3Options(bucket.name, bucket.endpoint, bucket.region, conditional=conditional), clock)
+    options = S3Options(
+        bucket.name,
+        bucket.endpoint,
+        bucket.region,
+        conditional=bucket.fencing is Fencing.CONDITIONAL_WRITES,
+        read_timeout=LONGEST_SILENCE,
+    )
+    return S3Bucket(options, clock)
 
 
 async def _open_ledger(parts: Parts, epoch: int, step: Callable[[str], None]) -> Ledger:
