@@ -4,21 +4,29 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from alineod.clock import SystemClock
 from alineod.domain.events import Row
+from alineod.domain.facts import Trouble
 from alineod.errors import Unavailable
+from alineod.kube.gateway import EventRecord
+from alineod.kube.objects import SWARMS
 from alineod.ledger.open import open_ledger
 from alineod.ledger.sqlite import SqliteLedger
+from alineod.metrics import Metrics
+from alineod.reconcile.count import observe_ledger
+from alineod.reconcile.gather_swarm import gather_swarm
+from alineod.reconcile.trouble import LedgerWatch
 from tests.component.ledger.conftest import Program, World
 from tests.component.ledger.test_replication import Sidecars, find_child, until
 from tests.support.bad_door import Answer, Behaviour, Door, Late, Open, Silent, bad_door
 from tests.support.seaweed import Seaweed, running_seaweed
 from tests.unit.ledger.entries import build_entry
+from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 
 CLOCK = SystemClock()
 
@@ -53,7 +61,7 @@ async def open_there() -> AsyncIterator[Opens]:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Wrong:
     """What is wrong, and the reasons that say so; which of them comes first depends on what asked the store."""
 
     name: str
@@ -61,12 +69,12 @@ class Trouble:
     reasons: frozenset[str]
 
 
-TROUBLES = [
-    Trouble("denied", Answer(403, "AccessDenied"), frozenset({"BucketAccessDenied"})),
-    Trouble("missing", Answer(404, "NoSuchBucket"), frozenset({"BucketNotFound"})),
-    Trouble("busy", Answer(503, "SlowDown"), frozenset({"BucketSlow", "BucketUnreachable"})),
-    Trouble("broken", Answer(507, "InsufficientStorage"), frozenset({"BucketUnreachable"})),
-    Trouble("silent", Silent(), frozenset({"BucketSlow", "ReplicatorStuck"})),
+WRONGS = [
+    Wrong("denied", Answer(403, "AccessDenied"), frozenset({"BucketAccessDenied"})),
+    Wrong("missing", Answer(404, "NoSuchBucket"), frozenset({"BucketNotFound"})),
+    Wrong("busy", Answer(503, "SlowDown"), frozenset({"BucketSlow", "BucketUnreachable"})),
+    Wrong("broken", Answer(507, "InsufficientStorage"), frozenset({"BucketUnreachable"})),
+    Wrong("silent", Silent(), frozenset({"BucketSlow", "ReplicatorStuck"})),
 ]
 
 
@@ -90,19 +98,19 @@ async def append_at_last(ledger: SqliteLedger, *numbers: int) -> list[Row]:
 
 
 @pytest.mark.behaviour("9.3")
-@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.name)
+@pytest.mark.parametrize("wrong", WRONGS, ids=lambda wrong: wrong.name)
 async def test_trouble_comes_and_goes(
-    world: World, door: Door, start_sidecar: Sidecars, open_there: Opens, trouble: Trouble
+    world: World, door: Door, start_sidecar: Sidecars, open_there: Opens, wrong: Wrong
 ) -> None:
     start_sidecar()
     ledger = await open_there(world)
     await ledger.append([build_entry(1)])
 
-    door.behaviour = trouble.behaviour
+    door.behaviour = wrong.behaviour
     error = await expect_held(ledger, 2)
     failing = ledger.replication.failing
     assert failing is not None
-    assert failing.failure.reason in trouble.reasons
+    assert failing.failure.reason in wrong.reasons
     assert failing.failure.message in error.message
     for number in (3, 4):
         await expect_held(ledger, number)
@@ -215,3 +223,44 @@ async def fill(ledger: SqliteLedger) -> int:
         except Unavailable:
             return number
     raise AssertionError("there is room for everything")
+
+
+async def test_what_people_are_told_comes_and_goes_with_the_bucket(
+    world: World, door: Door, start_sidecar: Sidecars, open_there: Opens
+) -> None:
+    start_sidecar()
+    ledger = await open_there(world)
+    metrics = Metrics()
+    observe_ledger(ledger, CLOCK, metrics)
+    simulation = Simulation()
+    simulation.gateway.write(SWARMS, {"metadata": {"name": "s", "namespace": NAMESPACE}, "spec": {"agents": []}})
+    told: list[EventRecord] = []
+    seen = replace(simulation.world, ledger=ledger, clock=CLOCK, bucket=world.build_bucket())
+    watch = LedgerWatch(seen, {"metadata": {"name": "o", "namespace": "n", "uid": "u"}}, told.append, lambda: None)
+
+    async def read(expected: bool) -> Trouble | None:
+        async with asyncio.timeout(60):
+            while (seen.term.ledger_trouble is not None) is not expected:
+                await asyncio.sleep(0.1)
+                watch.look()
+        return (await gather_swarm(seen, f"{NAMESPACE}/s"))[0].replicated
+
+    door.behaviour = Answer(403, "AccessDenied")
+    await expect_held(ledger, 1)
+    first = await read(True)
+    assert first is not None
+    assert first.reason == "BucketAccessDenied"
+    assert first.message.startswith(f"Access to the bucket {world.bucket.name} at {world.bucket.endpoint} is denied.")
+    await asyncio.sleep(3)  # several more tries, each with another request's number in its answer
+    watch.look()
+    assert await read(True) == first
+    for name in ("failing_seconds", "lag_seconds", "lag_events"):
+        assert (metrics.registry.get_sample_value(f"alineod_ledger_{name}") or 0) >= 1
+
+    door.behaviour = Open()
+    assert await read(False) is None
+    assert [(record.resource.kind, record.reason) for record in told] == [
+        ("Pod", "BucketAccessDenied"), ("Swarm", "BucketAccessDenied"),
+        ("Pod", "LedgerReplicated"), ("Swarm", "LedgerReplicated"),
+    ]  # fmt: skip
+    assert metrics.registry.get_sample_value("alineod_ledger_failing_seconds") == 0
