@@ -75,6 +75,10 @@ chaos-ledger: bootstrap ## Kill leaders for an hour while clients write: nothing
 bench-ledger: venv ## Figures: what a confirmed acknowledgement takes, beside plain Litestream, and for six minutes (eleven in all)
 	@$(PYTHON) -m hack.bench.ledger $(BENCH_ARGS)
 
+.PHONY: bench-failover
+bench-failover: bootstrap ## Figures: how long nobody leads after the leader stopped, crashed or is gone, by step
+	@$(PYTHON) -m hack.bench.failover $(BENCH_ARGS)
+
 .PHONY: bench-skeleton
 bench-skeleton: bootstrap ## Figures: starts, first turns, restores, idle memory and CPU
 	@$(PYTHON) -m hack.bench

@@ -261,6 +261,7 @@ def run_contenders(contenders: Sequence[Generator[float, float, object]]) -> Non
             continue
 
 
+@pytest.mark.behaviour("9.1")
 @settings(max_examples=300)
 @given(
     st.lists(
