@@ -101,7 +101,8 @@ async def test_the_lease_goes_when_nothing_acts_any_more_and_who_asks_is_told_to
     world.term.done.set()
     await leading
     assert world.order == ["nothing acts any more", "the lease is given back"]
-    assert (await held).status_code == 503
+    async with asyncio.timeout(20):
+        assert (await held).status_code == 503
 
 
 async def test_a_term_that_fails_gives_the_lease_back_too() -> None:

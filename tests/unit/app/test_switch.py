@@ -57,7 +57,8 @@ async def test_a_question_that_is_held_is_answered_by_the_next_application_when_
     await asyncio.sleep(0)
     assert (sent, task.done()) == ([], False)
     switch.cut()
-    await task
+    async with asyncio.timeout(20):
+        await task
     assert [message["by"] for message in sent] == ["second"]
     task, later = ask(switch)
     await task
@@ -71,7 +72,8 @@ async def test_half_an_answer_is_not_gone_on_with_by_another_application() -> No
     await begun.wait()
     switch.turn_to(build_app("second"))
     switch.cut()
-    await task
+    async with asyncio.timeout(20):
+        await task
     assert [message["by"] for message in sent] == ["first"]
 
 
