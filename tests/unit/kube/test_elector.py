@@ -177,10 +177,10 @@ def test_a_standby_whose_watch_is_broken_looks_once_in_a_while() -> None:
 
 
 def test_a_watch_that_is_silent_is_not_believed_for_long() -> None:
-    lease = Lease()
-    with contending(lease, "leader") as [leader]:
+    lease, patient = Lease(), replace(SLOW, retry=0.02)
+    with contending(lease, "leader", timing=SLOW) as [leader]:
         wait(leader.acquired)
-        with contending(lease, "standby") as [standby]:
+        with contending(lease, "standby", timing=patient) as [standby]:
             until(lambda: len(standby.watch.waits) > 0)
             lease.tell = lambda: None  # type: ignore[method-assign]
             leader.elector.release()
