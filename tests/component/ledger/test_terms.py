@@ -140,7 +140,7 @@ async def test_a_replica_is_whole_while_it_is_tidied_up(world: World, busy_repli
     prefix = Replica(world.bucket, world.instance, 1).prefix
     until, written, restored = time.monotonic() + 15, 0, 0
     with closing(sql.open_writer(database)) as connection:
-        while time.monotonic() < until:
+        while time.monotonic() < until or restored < 3:
             for _ in range(40):
                 written += 1
                 sql.write_batch(connection, 1, [prepare_entries([build_entry(written)])], 0)
@@ -149,7 +149,6 @@ async def test_a_replica_is_whole_while_it_is_tidied_up(world: World, busy_repli
             await restore_replica(world.build_bucket(), prefix, target, world.build_env())
             assert verify_file(target).seq == written
             restored += 1
-    assert restored > 2
 
 
 async def test_a_hole_in_a_replica_is_found(world: World, start_sidecar: Sidecars) -> None:
