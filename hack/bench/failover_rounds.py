@@ -18,7 +18,7 @@ from hack.bench.failover_seed import wait
 from hack.chaos.clients import PORT
 from hack.chaos.operators import Leader, Operator
 from hack.chaos.processes import send_signal
-from hack.chaos.sites import REPLICAS, Site
+from hack.chaos.sites import RELEASE, REPLICAS, Site
 from hack.demo.run import DemoError
 
 WAY = "failover-way"
@@ -51,7 +51,8 @@ class Way:
 def open_way(site: Site) -> Way:
     """A Service like the release's own that can be reached from outside."""
     where = f"--namespace={site.hands.namespace}"
-    [own] = json.loads(site.target.kubectl(where, "get", "services", "-o", "json").out)["items"]
+    ours = f"--selector=app.kubernetes.io/instance={RELEASE}"
+    [own] = json.loads(site.target.kubectl(where, "get", "services", ours, "-o", "json").out)["items"]
     spec = {"type": "NodePort", "selector": own["spec"]["selector"], "ports": [{"port": PORT, "targetPort": "api"}]}
     body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": WAY}, "spec": spec}
     site.target.kubectl(where, "apply", "-f", "-", stdin=json.dumps(body))

@@ -1,9 +1,11 @@
-"""What a leader sees of the cluster: a store that watches fill and lists are held against.
+"""What a leader sees of the cluster: a store that is filled once by lists, and kept by watches and sweeps.
 
-It only reads, so it may begin before there is a ledger. It must not know what objects mean, nor who looks at them.
+Watches begin when the leader serves: to begin them costs more than everything else here, and they bring again what is
+there. It only reads, so it may begin before there is a ledger. It must not know what objects mean, nor who looks.
 """
 
 import asyncio
+import contextlib
 
 from alineod.app.parts import Parts
 from alineod.app.takeover import Takeover
@@ -17,13 +19,14 @@ from alineod.kube.store import Change, Store
 from alineod.kube.sweep import Sweep
 
 GOODBYE = 5.0  # s the watches may take to end
+LATEST = 10.0  # s after the lists at which watches begin in any case: what was seen grows old
 
 
 class Sight:
     """`store` holds everything that is watched once `complete` is set."""
 
     def __init__(self, parts: Parts, gateway: Gateway, takeover: Takeover) -> None:
-        self.store, self.complete = Store(), asyncio.Event()
+        self.store, self.complete, self._calm = Store(), asyncio.Event(), asyncio.Event()
         self.jobs: list[asyncio.Task[None]] = []
         namespaces = parts.settings.watch_namespaces
         self._takeover = takeover
@@ -39,15 +42,21 @@ class Sight:
 
     def start(self) -> None:
         """Begin to look; the CRDs have to be there."""
-        begin = self._takeover.build_chain()
-        begin("sight")
+        self.jobs.append(asyncio.create_task(self._run(), name="sight"))
 
-        def on_seen() -> None:
-            begin("")
-            self.complete.set()
+    def watch(self) -> None:
+        """Have the watches begin: there is nothing more urgent to do."""
+        self._calm.set()
 
+    async def _run(self) -> None:
+        with self._takeover.timing("sight"):
+            await self._sweep.look()
+        self.complete.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LATEST):
+                await self._calm.wait()
         self._feed.start()
-        self.jobs.append(asyncio.create_task(self._sweep.run(on_seen), name="sweep"))
+        await self._sweep.run()
 
     def read_all(self) -> list[Change]:
         """Everything that is in the store, as if it had appeared just now."""
@@ -59,6 +68,5 @@ class Sight:
 
     async def stop(self) -> None:
         """Look no more."""
-        if self.jobs:
-            await cancel_all(self.jobs)
-            await self._feed.stop(GOODBYE)
+        await cancel_all(self.jobs)
+        await self._feed.stop(GOODBYE)

@@ -194,6 +194,7 @@ class Term:
         await self._sight.complete.wait()
         self._parts.health.set_there("the first look at the cluster")
         await serve()
+        self._sight.watch()
         await asyncio.Event().wait()
 
 

@@ -149,7 +149,8 @@ class Feed:
         self._stopping.set()
         if self._kopf_loop is not None and self._stop_flag is not None and self._thread.is_alive():
             self._kopf_loop.call_soon_threadsafe(self._stop_flag.set)
-        await asyncio.to_thread(self._thread.join, seconds)
+        if self._thread.ident is not None:
+            await asyncio.to_thread(self._thread.join, seconds)
         return not self._thread.is_alive()
 
     def _hand_over(self, gone: bool, resource: Resource, obj: Json) -> None:

@@ -72,11 +72,15 @@ class Sweep:
         self._options, self._chance = options or SweepOptions(), chance
         self._log = logging.getLogger(__name__)
 
-    async def run(self, on_seen: Callable[[], None]) -> None:
-        """Read everything once and call `on_seen`, then sweep for ever."""
-        await self._repeat(self.fetch_all)
-        on_seen()
-        # The first one comes when the watches have begun: what went between our list and theirs is told by neither.
+    async def look(self) -> None:
+        """Put everything into the store, without waiting for any watch; tried until it comes through."""
+        await self._repeat(self._fetch_all)
+
+    async def run(self) -> None:
+        """Sweep for ever. To be called when the watches begin, which are given some time before the first one.
+
+        What went between our list and theirs is told by neither.
+        """
         pause = self._options.settle
         while True:
             await asyncio.sleep(pause)
@@ -103,12 +107,7 @@ class Sweep:
         if report.ghosts or report.missed:
             self._log.warning("the watches missed %d deletions and %d objects", report.ghosts, report.missed)
 
-    async def fetch_all(self) -> None:
-        """Put everything into the store, without waiting for any watch.
-
-        Raises:
-            AlineoError: a list failed; what was read before it is in the store.
-        """
+    async def _fetch_all(self) -> None:
         for watched in self._watched:
             kind = {"apiVersion": watched.resource.api_version, "kind": watched.resource.kind}
             for obj in (await self._list(watched, metadata_only=False)).values():
