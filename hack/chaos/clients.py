@@ -6,9 +6,11 @@ an answer far longer than a lease lasts, so that a stopped leader wakes with the
 
 import http.client
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from hack.chaos.judge import Record
@@ -33,12 +35,18 @@ class Client(threading.Thread):
         self._route = Route()
         self._stopping = threading.Event()
         self._deadline = float("inf")
+        self._connection: http.client.HTTPConnection | None = None
         self.records: list[Record] = []
 
     def stop(self) -> None:
-        """Begin no further prompt."""
+        """Begin no further prompt, and wait no longer for whoever does not answer; the last prompt is sent again."""
         self._deadline = time.monotonic() + PARTING
+        self._patience = HURRIED
         self._stopping.set()
+        connection = self._connection
+        if connection is not None and isinstance(connection.sock, socket.socket):
+            with suppress(OSError):  # it was answered just now
+                connection.sock.shutdown(socket.SHUT_RDWR)
 
     def run(self) -> None:
         while not self._stopping.is_set():
@@ -59,8 +67,9 @@ class Client(threading.Thread):
         record = self.records[-1] = replace(self.records[-1], tries=self.records[-1].tries + 1)
         if not self._route.address:
             return False
+        self._connection = http.client.HTTPConnection(self._route.address, PORT, timeout=self._patience)
         try:
-            status, words = post_prompt(self._route.address, record, self._token, self._patience)
+            status, words = post_prompt(self._connection, record, self._token)
         except (OSError, http.client.HTTPException):
             return False
         match decide_status(status):
@@ -73,9 +82,8 @@ class Client(threading.Thread):
         return True
 
 
-def post_prompt(address: str, record: Record, token: str, patience: float) -> tuple[int, str]:
+def post_prompt(connection: http.client.HTTPConnection, record: Record, token: str) -> tuple[int, str]:
     """The status of the answer, and its words."""
-    connection = http.client.HTTPConnection(address, PORT, timeout=patience)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     body = json.dumps({"prompt": f"Prompt {record.key}.", "idempotencyKey": record.key})
     try:

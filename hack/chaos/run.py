@@ -60,7 +60,7 @@ def run_faults(site: Site, faults: Sequence[Fault], say: Say) -> Outcome:
 def _run_fault(site: Site, clients: Sequence[Client], fault: Fault, tally: Tally) -> str:
     """Strike once and wait until others go on; returns a line about it."""
     leader = _prepare(site, fault.kind)
-    time.sleep(fault.calm)
+    _work(clients, fault.calm)
     begun = time.monotonic()
     with ACTS[fault.kind](site.hands, leader):
         what = f"another serves after {leader.operator.name} in epoch {leader.epoch}: {fault.kind}"
@@ -75,6 +75,13 @@ def _run_fault(site: Site, clients: Sequence[Client], fault: Fault, tally: Tally
         tally.fenced += end == FENCED
         line += "; IT LIVES ON" if end is None else f"; {site.hands.read_last_words(leader) or f'it ended with {end}'}"
     return line
+
+
+def _work(clients: Sequence[Client], seconds: float) -> None:
+    """Leave the leader alone for so long, and until it has acknowledged as many prompts as there are clients."""
+    since = time.monotonic()
+    time.sleep(seconds)
+    _wait("the clients are answered", lambda: count_answers(clients, since) >= len(clients) or None)
 
 
 def _wait_served(site: Site, clients: Sequence[Client], what: str, epoch: int) -> Leader:
