@@ -71,7 +71,8 @@ def _build_database(database: Path, replica: Replica) -> Config:
         "path": str(database),
         "monitor-interval": "1s",
         "busy-timeout": "5s",
-        "min-checkpoint-page-count": 1000,
+        # Each checkpoint costs the sync after it a second upload; the log may take 16 MiB.
+        "min-checkpoint-page-count": 4000,
         "replica": target,
     }
 

@@ -1,7 +1,7 @@
 """All SQL of the ledger: schema, migrations, statements, and the few functions that run them.
 
-Every connection keeps `wal_autocheckpoint` at 0 and nobody here runs a checkpoint: only Litestream may, because a
-checkpoint it did not see loses rows without a trace. Must not know about threads, the loop or replication.
+Every connection keeps `wal_autocheckpoint` at 0 and nobody here runs a checkpoint where there is a replica: only
+Litestream may, because a checkpoint it did not see loses rows without a trace. Must not know about threads or the loop.
 """
 
 import sqlite3
@@ -17,6 +17,8 @@ from alineod.ledger.chain import Head, Plan, Stored, decide_append, parse_row
 from alineod.ledger.records import Prepared
 from alineod.ledger.saved import Saved
 
+LOG_PAGES = 1000
+"""How long the log of a file that nobody replicates becomes."""
 BUSY_TIMEOUT = 10_000
 """Milliseconds; Litestream takes the write lock for its checkpoints."""
 
@@ -115,10 +117,15 @@ class Identity:
     epoch: int
 
 
-def open_writer(path: Path) -> sqlite3.Connection:
-    """Open or create the file for writing. Transactions are explicit."""
+def open_writer(path: Path, *, replicated: bool = True) -> sqlite3.Connection:
+    """Open or create the file for writing. Transactions are explicit.
+
+    Only a file that nobody replicates, nor will in this term, may do without Litestream's checkpoints: SQLite runs its
+    own then, or the log would grow with every event.
+    """
     connection = sqlite3.connect(path, isolation_level=None)
-    return _set_pragmas(connection, WRITER_PRAGMAS)
+    own = {} if replicated else {"wal_autocheckpoint": LOG_PAGES}
+    return _set_pragmas(connection, {**WRITER_PRAGMAS, **own})
 
 
 def open_reader(path: Path) -> sqlite3.Connection:

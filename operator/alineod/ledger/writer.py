@@ -116,7 +116,11 @@ class Writer:
 
     def _work(self) -> None:
         # The reader is there to be closed last: the last one to go, if it may write, runs a checkpoint.
-        with closing(sql.open_reader(self._path)) as reader, closing(sql.open_writer(self._path)) as connection:
+        replicated = self._acknowledger.configured
+        with (
+            closing(sql.open_reader(self._path)) as reader,
+            closing(sql.open_writer(self._path, replicated=replicated)) as connection,
+        ):
             sql.read_head(reader)
             standing = Standing(self._path)
             while batch := self._queue.take(min(self.replication.took * LINGER_SHARE, LINGER_LIMIT)):

@@ -17,8 +17,11 @@ from alineod.ledger.build import verify_file
 from alineod.ledger.cli import main
 from alineod.ledger.open import open_ledger
 from alineod.ledger.places import Volume
+from alineod.ledger.replicate import Remote
+from alineod.ledger.sql import LOG_PAGES
 from alineod.ledger.sqlite import SqliteLedger
 from alineod.ledger.start import Opening
+from tests.support.memory_bucket import MemoryBucket
 from tests.unit.ledger.entries import build_entry
 
 AUTOMATIC = 1000  # pages in the log after which SQLite runs a checkpoint by itself
@@ -52,8 +55,22 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return statements
 
 
-async def open_volume(root: Path, epoch: int) -> SqliteLedger:
-    return await open_ledger(Opening(root, "default", epoch), SystemClock())
+class PatientReplicator:
+    """Opens no connection of its own; what the volume holds is enough here."""
+
+    def begin(self, epoch: int, database: Path) -> None:
+        pass
+
+    def sync(self, database: Path) -> None:
+        pass
+
+    async def restore(self, epoch: int, target: Path) -> None:
+        raise AssertionError("the volume is there")
+
+
+async def open_volume(root: Path, epoch: int, bucket: MemoryBucket | None) -> SqliteLedger:
+    remote = Remote(bucket, "i/ledger/", PatientReplicator()) if bucket is not None else None
+    return await open_ledger(Opening(root, "default", epoch), SystemClock(), remote)
 
 
 async def fill(ledger: SqliteLedger, first: int) -> None:
@@ -64,8 +81,9 @@ async def fill(ledger: SqliteLedger, first: int) -> None:
 
 async def live(root: Path) -> None:
     """A new ledger, a lot written to it, a look into it from outside, and a second term that begins from it."""
+    bucket = MemoryBucket()
     for epoch in (1, 2):
-        ledger = await open_volume(root, epoch)
+        ledger = await open_volume(root, epoch, bucket)
         await fill(ledger, epoch * 10_000)
         await ledger.read(run="default/survey", limit=5)
         for command in (["verify"], ["stats"], ["dump", "--agent", "default/nobody"]):
@@ -88,10 +106,20 @@ async def test_every_connection_leaves_checkpoints_to_litestream(tmp_path: Path,
 
 async def test_the_log_is_whole_when_the_last_connection_is_closed(tmp_path: Path) -> None:
     """The last one to go runs a checkpoint if it may write."""
-    ledger = await open_volume(tmp_path, 1)
+    ledger = await open_volume(tmp_path, 1, MemoryBucket())
     await fill(ledger, 1)
     await ledger.close()
     file = Volume(tmp_path).file(1)
     assert file.with_name("ledger.db-wal").stat().st_size > 2 * AUTOMATIC * PAGE
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as without_log:
         assert without_log.execute("SELECT count(*) FROM events").fetchone() == (0,)
+
+
+async def test_without_a_replica_the_log_stays_short(tmp_path: Path) -> None:
+    """Nobody else would ever shorten it: a volume of any size would be full one day."""
+    ledger = await open_volume(tmp_path, 1, None)
+    await fill(ledger, 1)
+    await fill(ledger, 10_000)
+    assert Volume(tmp_path).file(1).with_name("ledger.db-wal").stat().st_size < 3 * LOG_PAGES * PAGE
+    assert ledger.acknowledged_seq == 4 * AUTOMATIC
+    await ledger.close()

@@ -1,7 +1,6 @@
 """Take-over and write loop with two contenders: whatever is cut off or held up, what was acknowledged stands once."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,10 +11,9 @@ from hypothesis import strategies as st
 from alineod.clock import SystemClock
 from alineod.ledger.fence import Fence
 from alineod.ledger.open import open_ledger
-from alineod.ledger.replicate import Remote
 from alineod.ledger.start import Opening
 from tests.support.memory_bucket import MemoryBucket
-from tests.unit.ledger.contenders import PREFIX, Contender, CopyingReplicator, Gate
+from tests.unit.ledger.contenders import PREFIX, Contender, build_remote_in_memory
 
 CALLS = 24
 """More than a take-over and a few acknowledgements take."""
@@ -42,22 +40,13 @@ class Pair:
         """The bucket alone brings back every acknowledged row as it was acknowledged, and none twice."""
         self.a.kill()
         self.b.kill()
-        gate = OpenGate()
-        remote = Remote(self.bucket, PREFIX, CopyingReplicator(self.bucket, gate))
         opening = Opening(self.directory / "check", "i", 1, owner="check")
-        ledger = await open_ledger(opening, SystemClock(), remote)
+        ledger = await open_ledger(opening, SystemClock(), build_remote_in_memory(self.bucket))
         rows = {row.seq: row for row in await ledger.read(limit=100_000)}
         await ledger.close()
         lost = [row for row in self.a.acknowledged + self.b.acknowledged if rows.get(row.seq) != row]
         assert not lost, f"lost: {lost}"
         assert len({row.id for row in rows.values()}) == len(rows)
-
-
-class OpenGate(Gate):
-    """Holds nobody."""
-
-    def call(self, act: Callable[[], object]) -> object:  # type: ignore[override]
-        return act()
 
 
 @pytest.fixture
