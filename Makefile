@@ -19,7 +19,7 @@ TOOLCHAIN := python3 hack/toolchain/toolchain.py
 VENV := $(ALINEOD_CACHE)/venv/bin
 PYTHON := $(VENV)/python
 PYTEST := $(PYTHON) -m pytest $(PYTEST_ARGS)
-DEVCLUSTER := $(ALINEOD_CACHE)/bin/devcluster
+CLUSTER_PROGRAM := $(ALINEOD_CACHE)/bin/devcluster
 SOURCES := operator hack tests
 # A cluster of your own needs none of ours; an engine of your own builds images without our packages.
 TOOLS := $(if $(filter dev,$(CLUSTER)),all,venv pi helm $(if $(CONTAINER_TOOL),,packages))
@@ -38,7 +38,7 @@ demo-down: ## Remove what the demo installed; the cluster stays
 
 .PHONY: env
 env: ## Lines for your shell, so that kubectl and helm mean the development cluster: eval "$$(make -s env)"
-	@$(DEVCLUSTER) env
+	@$(CLUSTER_PROGRAM) env
 	@echo 'export PATH="$(CURDIR)/hack/bin:$$PATH"'
 
 .PHONY: doctor
@@ -126,15 +126,15 @@ images: $(if $(CONTAINER_TOOL),,buildah) ## Build the images into archives; unch
 
 .PHONY: cluster-up
 cluster-up: cluster-tools ## Start the development cluster, or mend it
-	@$(DEVCLUSTER) up
+	@$(CLUSTER_PROGRAM) up
 
 .PHONY: cluster-down
 cluster-down: ## Stop the development cluster; its data and images stay
-	@$(DEVCLUSTER) down
+	@$(CLUSTER_PROGRAM) down
 
 .PHONY: load
 load: images cluster-up ## Build the images and put them into the cluster's nodes
-	@$(DEVCLUSTER) load $$(python3 -m hack.images refs | python3 -c 'import json, sys; print(*json.load(sys.stdin)["archives"])')
+	@$(CLUSTER_PROGRAM) load $$(python3 -m hack.images refs | python3 -c 'import json, sys; print(*json.load(sys.stdin)["archives"])')
 
 ##@ Set-up
 
@@ -146,7 +146,7 @@ bootstrap: ## Every tool that is needed, built or installed once: the first time
 .PHONY: able
 able:
 ifeq ($(CLUSTER),dev)
-	@{ $(TOOLCHAIN) packages devcluster && $(DEVCLUSTER) doctor > /dev/null; } || \
+	@{ $(TOOLCHAIN) packages devcluster && $(CLUSTER_PROGRAM) doctor > /dev/null; } || \
 	  { [ $$? -ne 3 ] || echo "$(INSTEAD)" >&2; exit 1; }
 endif
 
@@ -166,7 +166,7 @@ buildah:
 
 .PHONY: clean
 clean: ## Destroy this checkout's cluster and the built images, which all checkouts share; the toolchain stays
-	@[ ! -x $(DEVCLUSTER) ] || $(DEVCLUSTER) destroy
+	@[ ! -x $(CLUSTER_PROGRAM) ] || $(CLUSTER_PROGRAM) destroy
 	@rm -rf $(ALINEOD_CACHE)/images
 
 .PHONY: help
