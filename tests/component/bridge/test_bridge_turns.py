@@ -288,3 +288,16 @@ def test_text_is_written_by_rule_and_a_large_result_is_cut_with_a_note(bridge: B
     assert "characters left out]" in result["text"]
     assert len(result["text"]) < 256 * 1024
     assert len(bridge.wait_for("tool.ended")["data"]["text"]) >= 40_000
+
+
+def test_a_leader_after_its_term_is_refused_even_by_the_next_process(bridge: Bridge) -> None:
+    assert bridge.turn(1, "hello", epoch=4)["state"] == "clean"
+    assert bridge.post_turn(1, "hello", epoch=5).status_code == 200  # a repeat starts nothing, and says who leads now
+    for _ in range(2):
+        late = bridge.post_turn(2, "of a former leader", epoch=4)
+        assert (late.status_code, late.json()["reason"]) == (409, "StaleEpoch")
+        stopped = bridge.client.post("/v1/turns/id-1/abort", json={"reason": "of a former leader", "epoch": 4})
+        assert (stopped.status_code, stopped.json()["reason"]) == (409, "StaleEpoch")
+        bridge.kill()
+        bridge.start()
+    assert bridge.turn(2, "of the leader", epoch=5)["state"] == "clean"
