@@ -28,11 +28,16 @@ class Role:
 
     async def take(self) -> None:
         """This pod leads and serves."""
-        await self._try(lambda: self._write(self._name, LEADER))
+        await self._try(self._mark)
 
     async def take_from_others(self) -> None:
         """No other pod leads. One whose node is gone cannot say so itself, and would get half of all requests."""
         await self._try(self._clear_others)
+
+    async def _mark(self) -> None:
+        """Only on the pod as it is now: written late, over a container that was started again, it would stay."""
+        pod = await self._gateway.get(PODS, self._namespace, self._name)
+        await self._write(self._name, LEADER, pod["metadata"]["resourceVersion"])
 
     async def _clear_others(self) -> None:
         pods = list_all(self._gateway, PODS, self._namespace, labels=f"{ROLE}={LEADER}", metadata_only=True)

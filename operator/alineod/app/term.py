@@ -99,6 +99,7 @@ class Term:
         epoch = opened.ledger.epoch
         self._world = World(
             gateway=gateway,
+            remaining=parts.elector.compute_remaining,
             store=sight.store,
             ledger=opened.ledger,
             bucket=parts.bucket,
