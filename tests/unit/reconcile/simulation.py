@@ -125,7 +125,7 @@ class Sandboxes:
 
 
 class Simulation:
-    """The cluster, what is stored, and the operator's process that is running now."""
+    """The cluster, what is stored, and the operator's process that is running now; `door` is where it is asked."""
 
     def __init__(self, die_at: int | None = None, bucket: Bucket | None = None, clock: FakeClock | None = None) -> None:
         self.bucket = bucket
@@ -168,6 +168,7 @@ class Simulation:
             release=Release("default", "cluster-1", self.ledger.epoch, "default"), wake=self.wake,
             drive=lambda key, turn: self.drivers.ensure(self.world, key, turn),
         )  # fmt: skip
+        self.door = self.world
         self.ledger.subscribe(lambda rows: wake_all(rows, self.ledger.state, self.store, self.wake))
         for resource in (SWARMS, AGENTS, PODS):
             for obj in self.gateway.objects.find(resource):
@@ -225,7 +226,7 @@ class Simulation:
         keys, self.queue = sorted(self.queue, key=str), set()
         for ref in keys:
             try:
-                again = await run_pass(self.world, ref)
+                again = await self._look(ref)
             except Died:
                 return
             except (Conflict, Unavailable):
@@ -236,6 +237,9 @@ class Simulation:
         for _ in range(10):
             await asyncio.sleep(0)
 
+    async def _look(self, ref: Ref) -> float | None:
+        return await run_pass(self.world, ref)
+
     async def _run_kubelets(self) -> None:
         """Start every pod that has not started: its restore container asks the operator, its bridge comes up."""
         for raw in self.gateway.read_all(PODS):
@@ -243,7 +247,7 @@ class Simulation:
             if raw.get("status") or facts.deleting:
                 continue
             try:
-                order = await build_start_order(self.world, find_by_pod(self.world, facts.uid))
+                order = await build_start_order(self.door, find_by_pod(self.door, facts.uid))
             except (Unavailable, Died):
                 continue
             self.sandboxes.pods[facts.uid] = Sandbox()

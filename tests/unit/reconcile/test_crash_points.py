@@ -28,16 +28,15 @@ async def _prompt(simulation: Simulation, agent: str, text: str) -> None:
     """As a person does who repeats the call with the same key until it is answered."""
     while True:
         try:
-            await queue_prompt(simulation.world, f"{NAMESPACE}/survey-{agent}", text, text)
+            await queue_prompt(simulation.door, f"{NAMESPACE}/survey-{agent}", text, text)
         except Died:
             await simulation.settle()
         else:
             return
 
 
-async def _live(die_at: int | None) -> Simulation:
-    """A swarm's life: its turns, a turn that is cut off, two sandboxes that come back, deletion."""
-    simulation = Simulation(die_at)
+async def live(simulation: Simulation) -> Simulation:
+    """A swarm's life: its turns, a turn that is cut off, two sandboxes that come back."""
     simulation.gateway.write(SWARMS, SWARM)
     await simulation.settle()
     await _prompt(simulation, "left", "HANG here")
@@ -52,7 +51,7 @@ async def _live(die_at: int | None) -> Simulation:
     return simulation
 
 
-def _summarise(simulation: Simulation) -> Json:
+def summarise(simulation: Simulation) -> Json:
     """What may not depend on when the process died."""
     agents = simulation.ledger.state.agents.values()
     return {
@@ -66,7 +65,7 @@ def _summarise(simulation: Simulation) -> Json:
     }
 
 
-def _check(simulation: Simulation) -> None:
+def check(simulation: Simulation) -> None:
     rows = simulation.stored.rows
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     ids = Counter(turn for turn, _ in simulation.sandboxes.asked)
@@ -83,9 +82,9 @@ TURN_ENDS = (ev.AgentTurnEnded, ev.AgentTurnFailed, ev.AgentTurnInterrupted)
 
 
 async def test_a_life_without_a_death() -> None:
-    simulation = await _live(None)
-    _check(simulation)
-    summary = _summarise(simulation)
+    simulation = await live(Simulation())
+    check(simulation)
+    summary = summarise(simulation)
     assert summary["pods"] == ["survey-lead-2", "survey-left-2", "survey-writer-1"]
     assert summary["phases"] == {"survey-lead": "Done", "survey-left": "Done", "survey-writer": "Done"}
     left = simulation.ledger.state.agents[f"{NAMESPACE}/survey-left"]
@@ -96,7 +95,7 @@ async def test_a_life_without_a_death() -> None:
 
 
 async def test_nothing_happens_while_nothing_happens() -> None:
-    simulation = await _live(None)
+    simulation = await live(Simulation())
     calls, rows = simulation.calls, len(simulation.stored.rows)
     simulation.clock.advance(3600)
     simulation.wake_all()
@@ -106,16 +105,16 @@ async def test_nothing_happens_while_nothing_happens() -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_process_may_die_at_every_call(part: int) -> None:
-    whole = asyncio.run(_live(None))
-    expected = _summarise(whole)
+    whole = asyncio.run(live(Simulation()))
+    expected = summarise(whole)
     assert whole.calls > 100
     failures = []
     for call in range(1 + part, whole.calls + 1, PARTS):
-        simulation = asyncio.run(_live(call))
+        simulation = asyncio.run(live(Simulation(call)))
         try:
             assert simulation.starts == 2
-            _check(simulation)
-            assert _summarise(simulation) == expected
+            check(simulation)
+            assert summarise(simulation) == expected
         except AssertionError as error:
             failures.append(f"call {call}: {error}")
     if failures:
