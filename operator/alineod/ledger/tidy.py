@@ -9,10 +9,12 @@ from alineod.errors import AlineoError
 from alineod.ledger.replica import delete_former_terms
 from alineod.ledger.replicate import Remote
 
-FIRST, EVERY = 120.0, 3600.0
+FIRST, EVERY = 30.0, 600.0
 """Seconds until the first look, since a take-over has other work at first, and between two."""
-AGE = timedelta(hours=1)
-"""What was written to since then stays: a person may want it, and nothing is gained by haste."""
+AGE = timedelta(minutes=5)
+"""What was written to since then stays: its Litestream may not know yet that its term is over, and would write again.
+More than that would fill the bucket where leaders change often: every term begins with a copy of the whole ledger.
+"""
 log = logging.getLogger(__name__)
 
 
