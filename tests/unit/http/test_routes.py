@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -167,3 +168,13 @@ async def test_who_does_not_lead_says_so() -> None:
         answer = await client.get("/v1/agents/a/b/result")
     assert (answer.status_code, answer.json()["title"]) == (503, "NotLeader")
     assert int(answer.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("path", ["/v1/health", RESULT, "/v1/sandbox/start", PROMPT])
+async def test_a_leader_after_its_term_answers_nothing_from_memory(simulation: Simulation, path: str) -> None:
+    over = replace(simulation.world, remaining=lambda: 0.0)
+    transport = httpx.ASGITransport(build_app(over, Guard(simulation.gateway, simulation.clock)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://alineod") as client:
+        answer = await client.request("GET" if path in ("/v1/health", RESULT) else "POST", path, headers=ADA)
+    assert (answer.status_code, answer.json()["title"]) == (503, "LeaseLost")
+    assert answer.headers["retry-after"]
