@@ -15,6 +15,9 @@ _PASS_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0,
 # To the most that one transaction takes.
 _BATCH_BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
+# Around the tenth of a second above which callers begin to feel it.
+_LAG_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
 # The verbs of `kube.gateway` that change something in the cluster.
 _WRITES = frozenset({"create", "delete", "apply", "apply_status", "patch"})
 
@@ -80,7 +83,12 @@ class Metrics:
             " the API serves.",
             "step",
         )
-        self._lag = self._gauge("alineod_loop_lag_seconds", "How late the event loop last came to its turn.")
+        self._lag = Histogram(
+            "alineod_loop_lag_seconds",
+            "How late the event loop came to its turn, looked at twenty times a second.",
+            registry=self.registry,
+            buckets=_LAG_BUCKETS,
+        )
 
     def _count_work(self) -> None:
         self._agents = self._gauge("alineod_agents", "Agents by phase.", "phase")
@@ -152,9 +160,9 @@ class Metrics:
         """A step of becoming the leader was taken; `total` is from the lease to the first answer."""
         self._takeover.labels(step).set(seconds)
 
-    def set_lag(self, seconds: float) -> None:
+    def observe_lag(self, seconds: float) -> None:
         """How late the event loop came to its turn."""
-        self._lag.set(seconds)
+        self._lag.observe(seconds)
 
     def set_agents(self, by_phase: Mapping[str, int]) -> None:
         """How many agents are in each phase; phases that are not named have none."""

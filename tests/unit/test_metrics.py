@@ -49,7 +49,7 @@ def observe_everything(metrics: Metrics) -> None:
     metrics.observe_call("apply_status", "agents.alineo.dev", 409, 0.01)
     metrics.observe_renewal(0.01)
     metrics.set_epoch(4)
-    metrics.set_lag(0.1)
+    metrics.observe_lag(0.1)
     metrics.set_takeover("total", 1.5)
     metrics.set_agents({"Running": 2, "Done": 1})
     metrics.count_return("Restore")

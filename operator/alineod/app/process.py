@@ -83,7 +83,7 @@ async def _serve(parts: Parts, acquired: asyncio.Future[int], stopped: asyncio.E
     _, stop_health = start_health_server(parts.health, HEALTH_PORT)
     stop_metrics = start_metrics_server(parts.metrics, METRICS_PORT)
     stop_api = await start_server(parts.switch)
-    lag = asyncio.create_task(watch_loop(parts.health, parts.clock, parts.metrics.set_lag), name="loop lag")
+    lag = asyncio.create_task(watch_loop(parts.health, parts.clock, parts.metrics.observe_lag), name="loop lag")
     try:
         await _contend(parts, acquired, stopped)
         return 0

@@ -17,6 +17,8 @@ from alineod.clock import Clock
 # Seconds: a loop that has not come to its turn for so long is stuck, and a Lease not read for so long is out of reach.
 LONGEST_LAG = 30.0
 LONGEST_READ_AGE = 30.0
+# Seconds between two looks at how late the loop is.
+BEAT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class Health:
         return "; ".join(f"{what}: {why}" for what, why in dict(self._waits).items()) or "what it needs to begin."
 
 
-async def watch_loop(health: Health, clock: Clock, observe_lag: Callable[[float], None], period: float = 1.0) -> None:
+async def watch_loop(health: Health, clock: Clock, observe_lag: Callable[[float], None], period: float = BEAT) -> None:
     """Beat once in `period` seconds for as long as the loop turns, and tell how late it was."""
     while True:
         due = clock.monotonic() + period

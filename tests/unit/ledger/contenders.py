@@ -212,6 +212,7 @@ class Contender:
                 await asyncio.wait([append, ended], return_when=asyncio.FIRST_COMPLETED)
                 if ended.done():
                     append.cancel()
+                    await asyncio.gather(append, return_exceptions=True)
                     return ended.result()
                 self.acknowledged += append.result()
         finally:
