@@ -112,7 +112,7 @@ def test_the_process_may_die_at_every_call(part: int) -> None:
     for call in range(1 + part, whole.calls + 1, PARTS):
         simulation = asyncio.run(live(Simulation(call)))
         try:
-            # On a busy machine a life may take a few calls more than the next one; who was done before has met no death.
+            # On a busy machine one life takes a few calls more than the next; one that was over met no death.
             assert simulation.starts == 2 or simulation.calls < call
             check(simulation)
             assert summarise(simulation) == expected
