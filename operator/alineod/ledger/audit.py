@@ -40,8 +40,10 @@ async def audit_ledger(volume: Volume, file: Path, fatal: Callable[[AlineoError]
             process.kill()
     said = output.decode(errors="replace").strip()
     if process.returncode == DAMAGED:
-        volume.write_doubt()
-        fatal(Damaged("LedgerDamaged", said))
+        try:
+            volume.write_doubt()
+        finally:
+            fatal(Damaged("LedgerDamaged", said))
     elif process.returncode:
         log.warning("the ledger could not be checked (exit code %d): %s", process.returncode, said)
 

@@ -85,7 +85,9 @@ def check_restored(target: Path, making: Making) -> Built:
         state = fold_rows(connection, kept or NOTHING)
         sql.write_epoch(connection, making.epoch)
         if state.seq > (kept or NOTHING).state.seq:
-            sql.write_saved(connection, making.epoch, build_saved(state, sql.read_head(connection).hash))
+            saved = build_saved(state, sql.read_head(connection).hash)
+            if saved is not None:
+                sql.write_saved(connection, making.epoch, saved)
     return Built(replace(identity, epoch=making.epoch), state, whole=kept is None)
 
 

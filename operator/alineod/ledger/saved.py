@@ -27,9 +27,16 @@ class Saved:
     body: bytes
 
 
-def build_saved(folded: State, hash_: str) -> Saved:
-    """What to keep of a fold; `hash_` is that of its last row."""
-    return Saved(Head(folded.seq, hash_), compute_version(), msgspec.msgpack.encode(folded))
+def build_saved(folded: State, hash_: str) -> Saved | None:
+    """What to keep of a fold; `hash_` is that of its last row. None for one that cannot be encoded.
+
+    A sandbox may have reported a number of any size; the ledger goes on without a kept fold then.
+    """
+    try:
+        body = msgspec.msgpack.encode(folded)
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return Saved(Head(folded.seq, hash_), compute_version(), body)
 
 
 def parse_saved(saved: Saved) -> State | None:

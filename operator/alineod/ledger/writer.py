@@ -82,7 +82,7 @@ class Writer:
         self._path, self._epoch = path, epoch
         self._queue, self._acknowledger, self._clock = queue, acknowledger, clock
         self._told, self._patience = told, patience
-        self._due: Callable[[], Saved] | None = None
+        self._due: Callable[[], Saved | None] | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
         self.replication = Replication(acknowledger.configured, committed_seq=head, acknowledged_seq=head)
@@ -90,7 +90,7 @@ class Writer:
     def start(self) -> None:
         self._thread.start()
 
-    def keep(self, build: Callable[[], Saved]) -> None:
+    def keep(self, build: Callable[[], Saved | None]) -> None:
         """Write a fold beside the next transaction; a later one takes the place of one that still waits."""
         self._due = build
 
@@ -142,7 +142,8 @@ class Writer:
         build, self._due = self._due, None
         if build is not None:
             try:
-                sql.write_saved(connection, self._epoch, build())
+                if (saved := build()) is not None:
+                    sql.write_saved(connection, self._epoch, saved)
             except sqlite3.Error as error:
                 log.warning("the fold could not be kept: %s", explain_sqlite(error, self._path).message)
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 
 from alineod.clock import SystemClock
-from alineod.domain.events import Row
+from alineod.domain import events as ev
+from alineod.domain.events import Entry, Row
 from alineod.domain.fold import fold
 from alineod.domain.state import State
 from alineod.errors import AlineoError, Damaged
@@ -55,6 +56,7 @@ def change(path: Path, statement: str, *parameters: object) -> None:
 @given(ROWS)
 def test_a_fold_comes_back_as_it_was(rows: list[Row]) -> None:
     saved = build_saved(fold(State(), rows), "ab" * 32)
+    assert saved is not None
     state = parse_saved(saved)
     assert state is not None
     assert build_saved(state, "ab" * 32) == saved
@@ -63,9 +65,25 @@ def test_a_fold_comes_back_as_it_was(rows: list[Row]) -> None:
 
 def test_another_version_or_other_bytes_are_passed_over() -> None:
     saved = build_saved(State(), "ab" * 32)
+    assert saved is not None
     assert saved.version == compute_version()
     assert parse_saved(replace(saved, version="another")) is None
     assert parse_saved(replace(saved, body=b"\xc1")) is None
+
+
+async def test_a_number_that_no_encoding_holds_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sandbox may report what it likes: the fold is not kept, and everything goes on."""
+    monkeypatch.setattr(sqlite, "KEEP_EVERY", 1)
+    body = ev.AgentSpawned(uid="u", alias="a", spec={"n": 2**64})
+    spawned = Entry(id="s", run="n/s", agent="n/a", body=body)
+    ledger = await open_volume(tmp_path)
+    await ledger.append([spawned])
+    assert build_saved(ledger.state, "00" * 32) is None
+    await ledger.append([build_entry(1)])
+    await ledger.close()
+    again = await open_volume(tmp_path)
+    assert again.acknowledged_seq == 2
+    await again.close()
 
 
 async def test_a_start_goes_on_from_the_fold_and_checks_what_came_after(tmp_path: Path) -> None:
@@ -152,7 +170,9 @@ async def test_a_fold_that_is_not_that_of_the_rows_is_found(tmp_path: Path, caps
     path = await fill(tmp_path, range(1, 4))
     change(path, "UPDATE saved SET body = x'c1'")
     verify_file(path)  # not readable as a fold: nobody uses it
-    change(path, "UPDATE saved SET body = ?", build_saved(State(seq=2), "00" * 32).body)
+    other = build_saved(State(seq=2), "00" * 32)
+    assert other is not None
+    change(path, "UPDATE saved SET body = ?", other.body)
     with pytest.raises(Damaged) as caught:
         verify_file(path)
     assert caught.value.message == "The fold kept in the ledger is not that of its rows 1 to 3."
