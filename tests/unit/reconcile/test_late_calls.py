@@ -103,7 +103,7 @@ def test_a_call_of_a_leader_of_before_leaves_no_trace(part: int, arrival: Arriva
     for call in range(1 + part, whole.stall.calls + 1, PARTS):
         simulation = asyncio.run(_live(call, arrival))
         try:
-            assert simulation.starts == 2
+            assert simulation.starts == 2 or simulation.stall.calls < call  # that life was over before
             check(simulation)
             assert summarise(simulation) == expected
         except AssertionError as error:
