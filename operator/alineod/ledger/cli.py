@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from alineod.bucket.port import Bucket
 from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.clock import SystemClock
 from alineod.errors import Damaged, NotFound
@@ -23,7 +22,7 @@ from alineod.ledger.chain import Stored
 from alineod.ledger.failures import explain_sqlite
 from alineod.ledger.fence import Fence
 from alineod.ledger.places import Volume
-from alineod.ledger.replica import build_epoch_name, build_ledger_prefix, read_terms
+from alineod.ledger.replica import build_ledger_prefix, build_term_prefix
 from alineod.ledger.restore import restore_replica
 from alineod.settings import BucketSettings
 
@@ -159,8 +158,7 @@ def _find_local(directory: Path, epoch: int | None) -> Path:
 async def _restore(settings: BucketSettings, options: argparse.Namespace, target: Path, env: Mapping[str, str]) -> None:
     bucket = S3Bucket(S3Options(settings.name, settings.endpoint, settings.region), SystemClock())
     prefix = build_ledger_prefix(settings, options.instance)
-    epoch = options.epoch or _find_published(bucket, prefix)
-    term = f"{prefix}{build_epoch_name(epoch)}/"
+    term = build_term_prefix(prefix, options.epoch or Fence(bucket, prefix).look().published)
     if next(bucket.list(term), None) is None:
         raise NotFound(
             "NoLedger",
@@ -168,12 +166,6 @@ async def _restore(settings: BucketSettings, options: argparse.Namespace, target
             f" {settings.name} under the prefix {settings.prefix!r}. Name another --instance, --prefix or --bucket.",
         )
     await restore_replica(bucket, term, target, env)
-
-
-def _find_published(bucket: Bucket, prefix: str) -> int:
-    """The term that whoever takes over would begin from; 0 for none."""
-    seen = Fence(bucket, prefix).read()
-    return seen.current.data if seen is not None else max(read_terms(bucket, prefix), default=0)
 
 
 def _describe(epoch: int | None) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from alineod.bucket.port import Bucket
 from alineod.errors import Conflict, Damaged, Fenced, Refused, Unavailable
+from alineod.ledger.replica import read_terms
 from alineod.wire.base import Message, decode, encode
 
 NAME = "CURRENT"
@@ -31,12 +32,36 @@ class Seen:
     etag: str
 
 
+@dataclass(frozen=True)
+class Known:
+    """What the bucket says of all terms: which is `published` and the highest number that was `begun`, 0 for none.
+
+    `seen` is the object that says so, None where there is none.
+    """
+
+    published: int
+    begun: int
+    seen: Seen | None
+
+
 class Fence:
     """The object under `prefix`, the place of all terms of one instance."""
 
     def __init__(self, bucket: Bucket, prefix: str) -> None:
-        self._bucket = bucket
+        self._bucket, self._prefix = bucket, prefix
         self._key = prefix + NAME
+
+    def look(self) -> Known:
+        """Which term counts. Without the object nothing was ever there, or it was deleted: then the newest one does.
+
+        Raises:
+            Damaged: `FenceDamaged`.
+        """
+        seen = self.read()
+        if seen is not None:
+            return Known(seen.current.data, seen.current.epoch, seen)
+        newest = max(read_terms(self._bucket, self._prefix), default=0)
+        return Known(newest, newest, None)
 
     def read(self) -> Seen | None:
         """What it says; None when there is none.

@@ -25,17 +25,22 @@ class Replica:
 
     @property
     def path(self) -> str:
-        return build_ledger_prefix(self.bucket, self.instance) + build_epoch_name(self.epoch)
+        return self.prefix.rstrip("/")
 
     @property
     def prefix(self) -> str:
         """What the keys of its objects begin with."""
-        return f"{self.path}/"
+        return build_term_prefix(build_ledger_prefix(self.bucket, self.instance), self.epoch)
 
 
 def build_ledger_prefix(bucket: BucketSettings, instance: str) -> str:
     """The key prefix of all terms, with a slash at its end."""
     return "/".join([*filter(None, [bucket.prefix]), instance, "ledger", ""])
+
+
+def build_term_prefix(prefix: str, epoch: int) -> str:
+    """The key prefix of one term, with a slash at its end; `prefix` is that of all terms."""
+    return f"{prefix}{build_epoch_name(epoch)}/"
 
 
 def build_epoch_name(epoch: int) -> str:
@@ -67,7 +72,7 @@ def delete_former_terms(bucket: Bucket, prefix: str, epoch: int, before: datetim
         How many objects went.
     """
     former = [term for term, newest in read_terms(bucket, prefix).items() if term < epoch and newest < before]
-    keys = [found.key for term in former for found in bucket.list(f"{prefix}{build_epoch_name(term)}/")]
+    keys = [found.key for term in former for found in bucket.list(build_term_prefix(prefix, term))]
     for key in keys:
         bucket.delete(key)
     return len(keys)

@@ -14,7 +14,6 @@ from alineod.ledger.build import Built, Making, build_copy, build_new, check_res
 from alineod.ledger.fence import Current, Fence, Seen
 from alineod.ledger.places import Volume
 from alineod.ledger.port import Acknowledger
-from alineod.ledger.replica import read_terms
 from alineod.ledger.replicate import Remote
 from alineod.ledger.sources import Found, FromBucket, FromVolume, New, Source, compute_epoch, decide_sources
 
@@ -47,14 +46,11 @@ class Start:
     async def look(self) -> None:
         """Which terms there are, here and in the bucket."""
         local = self._volume.read_terms()
-        if self._remote is None or self._fence is None:
+        if self._fence is None:
             self._found = Found(local)
-        elif (seen := await asyncio.to_thread(self._fence.read)) is not None:
-            self._found, self._seen = Found(local, seen.current.data, seen.current.epoch), seen
         else:
-            # Nothing was ever there; or the object was deleted, and the newest term that was begun is the one to take.
-            newest = max(await asyncio.to_thread(read_terms, self._remote.bucket, self._remote.prefix), default=0)
-            self._found = Found(local, newest, newest)
+            known = await asyncio.to_thread(self._fence.look)
+            self._found, self._seen = Found(local, known.published, known.begun), known.seen
         self._epoch = compute_epoch(self._opening.epoch, self._found)
 
     async def claim(self, may_lead: Callable[[], bool]) -> None:
