@@ -128,13 +128,8 @@ def verify_file(path: Path) -> Head:
         Damaged: names the first bad row, or says that the fold is not that of the rows.
         Refused: `UnknownEvent`.
     """
-    if not path.exists():
-        raise NotFound("NoLedger", f"There is no file {path}.")
-    try:
-        with closing(sql.open_reader(path)) as connection:
-            return verify_connection(connection)
-    except sqlite3.Error as error:
-        raise explain_sqlite(error, path) from error
+    with open_reading(path) as connection:
+        return verify_connection(connection)
 
 
 def verify_connection(connection: sqlite3.Connection) -> Head:
@@ -148,6 +143,22 @@ def verify_connection(connection: sqlite3.Connection) -> Head:
         for row in verify_rows(sql.read_rows(connection, head.seq), head):
             head = Head(row.seq, row.hash)
     return head
+
+
+@contextmanager
+def open_reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that cannot change the file; what SQLite says is raised as ours.
+
+    Raises:
+        NotFound: there is no such file.
+    """
+    try:
+        with closing(sql.open_reader(path)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        if not path.exists():
+            raise NotFound("NoLedger", f"There is no file {path}.") from error
+        raise explain_sqlite(error, path) from error
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.clock import SystemClock
 from alineod.errors import Damaged, NotFound
 from alineod.ledger import sql
-from alineod.ledger.build import verify_connection
+from alineod.ledger.build import open_reading, verify_connection
 from alineod.ledger.chain import Stored
-from alineod.ledger.failures import explain_sqlite
 from alineod.ledger.fence import Fence
 from alineod.ledger.places import Volume
 from alineod.ledger.replica import build_ledger_prefix, build_term_prefix
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str], env: Mapping[str, str]) -> int:
         Denied, Unavailable: the file or the bucket refuses or does not answer.
     """
     options = _build_parser(env).parse_args(list(arguments))
-    with _find_file(options, env) as path, _open(path) as connection:
+    with _find_file(options, env) as path, open_reading(path) as connection:
         try:
             options.verb(connection, options)
         except BrokenPipeError:
@@ -170,14 +169,3 @@ async def _restore(settings: BucketSettings, options: argparse.Namespace, target
 
 def _describe(epoch: int | None) -> str:
     return "" if epoch is None else f" of term {epoch}"
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        with closing(sql.open_reader(path)) as connection:
-            yield connection
-    except sqlite3.Error as error:
-        if not path.exists():
-            raise NotFound("NoLedger", f"There is no file {path}.") from error
-        raise explain_sqlite(error, path) from error
