@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from alineod.bucket.s3 import S3Bucket, S3Options
+from alineod.bucket.s3 import S3Bucket, build_options
 from alineod.clock import SystemClock
 from alineod.domain.events import Entry, HarnessEvent
 from alineod.ledger.open import open_ledger
@@ -87,7 +87,7 @@ async def _append(site: Site, directory: Path, agents: Sequence[str], events: in
     run = directory / "run"
     run.mkdir()
     settings = BucketSettings(BUCKET, "", site.store.endpoint, REGION)
-    bucket = S3Bucket(S3Options(BUCKET, site.store.endpoint, REGION), SystemClock())
+    bucket = S3Bucket(build_options(settings), SystemClock())
     remote = build_remote(bucket, settings, site.instance, os.environ, run)
     opening = Opening(directory / "volume", site.instance, 1, owner="bench")
     with running([sys.executable, "-c", SIDECAR], {**os.environ, "ALINEOD_RUN_DIR": str(run)}):

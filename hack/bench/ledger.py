@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from alineod.bucket.s3 import S3Bucket, S3Options
+from alineod.bucket.s3 import S3Bucket, build_options
 from alineod.clock import SystemClock
 from alineod.ledger.open import open_ledger
 from alineod.ledger.replicate import build_remote
@@ -114,7 +114,7 @@ async def _measure_cell(append: Append, clients: Sequence[Client], cell: Cell, p
 
 async def _open_ledger(world: World) -> SqliteLedger:
     clock, settings = SystemClock(), world.bucket
-    bucket = S3Bucket(S3Options(settings.name, settings.endpoint, settings.region), clock)
+    bucket = S3Bucket(build_options(settings), clock)
     remote = build_remote(bucket, settings, INSTANCE, world.env, world.run)
     return await open_ledger(Opening(world.directory / "volume", INSTANCE, epoch=1, owner="bench"), clock, remote)
 

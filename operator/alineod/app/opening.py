@@ -7,14 +7,14 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
 from alineod.app.parts import Parts
 from alineod.app.sight import Sight
 from alineod.app.takeover import Takeover
 from alineod.bucket.port import Bucket
-from alineod.bucket.s3 import S3Bucket, S3Options
+from alineod.bucket.s3 import S3Bucket, build_options
 from alineod.checkpoints.keys import build_probe_key
 from alineod.clock import Clock
 from alineod.errors import AlineoError, Denied, Unavailable
@@ -27,7 +27,7 @@ from alineod.ledger.open import open_ledger
 from alineod.ledger.port import Ledger, Observe
 from alineod.ledger.replicate import build_remote
 from alineod.ledger.start import Opening
-from alineod.settings import Fencing, Settings
+from alineod.settings import Settings
 
 T = TypeVar("T")
 LONGEST_PAUSE = 30.0  # s between tries
@@ -135,14 +135,7 @@ def build_bucket(settings: Settings, clock: Clock) -> Bucket | None:
         directory = settings.ledger_dir
         log.warning("no bucket is configured: what is acknowledged lies on the volume %s alone", directory)
         return None
-    options = S3Options(
-        bucket.name,
-        bucket.endpoint,
-        bucket.region,
-        conditional=bucket.fencing is Fencing.CONDITIONAL_WRITES,
-        read_timeout=LONGEST_SILENCE,
-    )
-    return S3Bucket(options, clock)
+    return S3Bucket(replace(build_options(bucket), read_timeout=LONGEST_SILENCE), clock)
 
 
 async def _open_ledger(parts: Parts, epoch: int, step: Callable[[str], None]) -> Ledger:

@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from alineod.bucket.port import Content, StoredObject, check_conditions
 from alineod.clock import Clock
 from alineod.errors import AlineoError, Conflict, Denied, NotFound, Refused, Unavailable
+from alineod.settings import BucketSettings, Fencing
 from alineod.wire.turns import Grant
 
 T = TypeVar("T")
@@ -157,6 +158,12 @@ class S3Bucket:
     def _denied(self, words: str) -> Denied:
         advice = "check the access key, the secret key and what they may do"
         return Denied("BucketAccessDenied", f"{self._where} refuses the keys ({words}); {advice}")
+
+
+def build_options(settings: BucketSettings) -> S3Options:
+    """How to reach the bucket that the release names."""
+    conditional = settings.fencing is Fencing.CONDITIONAL_WRITES
+    return S3Options(settings.name, settings.endpoint, settings.region, conditional=conditional)
 
 
 def build_client(options: S3Options) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from alineod.bucket.s3 import S3Bucket, S3Options
+from alineod.bucket.s3 import S3Bucket, build_options
 from alineod.clock import SystemClock
 from alineod.errors import Damaged, NotFound
 from alineod.ledger import sql
@@ -155,7 +155,7 @@ def _find_local(directory: Path, epoch: int | None) -> Path:
 
 
 async def _restore(settings: BucketSettings, options: argparse.Namespace, target: Path, env: Mapping[str, str]) -> None:
-    bucket = S3Bucket(S3Options(settings.name, settings.endpoint, settings.region), SystemClock())
+    bucket = S3Bucket(build_options(settings), SystemClock())
     prefix = build_ledger_prefix(settings, options.instance)
     term = build_term_prefix(prefix, options.epoch or Fence(bucket, prefix).look().published)
     if next(bucket.list(term), None) is None:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from alineod.bucket.s3 import S3Bucket, S3Options
+from alineod.bucket.s3 import S3Bucket, build_options
 from alineod.clock import SystemClock
 from alineod.ledger.open import open_ledger
 from alineod.ledger.port import Ledger
@@ -51,5 +51,5 @@ def _say(line: dict[str, Any]) -> None:
 
 
 def _build_remote(settings: BucketSettings, order: dict[str, Any]) -> Remote:
-    bucket = S3Bucket(S3Options(settings.name, settings.endpoint, settings.region), SystemClock())
+    bucket = S3Bucket(build_options(settings), SystemClock())
     return build_remote(bucket, settings, order["instance"], os.environ, Path(order["run"]))
