@@ -27,7 +27,16 @@ from alineod.kube.bodies import (
 )
 from alineod.kube.failures import build_unreachable, parse_failure
 from alineod.kube.gateway import PAGE_SIZE, AccessAnswer, AccessQuery, EventRecord, Identity, Page
-from alineod.kube.objects import ACCESS_REVIEWS, EVENTS, MANAGER, STATUS_MANAGER, TOKEN_REVIEWS, Json, Resource
+from alineod.kube.objects import (
+    ACCESS_REVIEWS,
+    EVENTS,
+    MANAGER,
+    STATUS_MANAGER,
+    TOKEN_REVIEWS,
+    Json,
+    Resource,
+    add_kind,
+)
 from alineod.kube.paths import add_query, build_path, build_query, build_root
 from alineod.kube.sockets import open_socket
 
@@ -127,7 +136,7 @@ class ApiGateway:
         target = build_path(resource, body["metadata"].get("namespace")) + build_query(
             fieldManager=MANAGER, dryRun="All" if dry_run else None
         )
-        return await self._call("create", "POST", resource, target, _with_kind(resource, body))
+        return await self._call("create", "POST", resource, target, add_kind(resource, body))
 
     async def delete(
         self,
@@ -195,7 +204,7 @@ class ApiGateway:
         metadata = body["metadata"]
         target = build_path(resource, metadata.get("namespace"), metadata["name"], subresource)
         target += build_query(fieldManager=manager, force=force)
-        return await self._call(verb, "PATCH", resource, target, _with_kind(resource, body), content_type=APPLY_PATCH)
+        return await self._call(verb, "PATCH", resource, target, add_kind(resource, body), content_type=APPLY_PATCH)
 
     async def _call(
         self,
@@ -251,10 +260,6 @@ class ApiGateway:
         if code >= 400:
             raise parse_failure(code, answer, headers, request.asked)
         return _parse_answer(answer, request)
-
-
-def _with_kind(resource: Resource, body: Json) -> Json:
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **body}
 
 
 def _parse_answer(answer: bytes, request: _Request) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from alineod.kube.objects import (
     Json,
     Ref,
     Resource,
+    add_kind,
     is_leaving,
     read_owner_uids,
     read_ref,
@@ -91,7 +92,7 @@ class ObjectBase:
 
     def prepare(self, resource: Resource, body: Json) -> Json:
         """The object as it would be stored."""
-        obj = {"apiVersion": resource.api_version, "kind": resource.kind, **deepcopy(body)}
+        obj = add_kind(resource, deepcopy(body))
         if resource in self._with_status:
             obj.pop("status", None)
         obj["metadata"] |= {

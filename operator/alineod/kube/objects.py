@@ -76,6 +76,11 @@ class Ref(NamedTuple):
         return f"{self.resource.plural}/{self.namespace}/{self.name}"
 
 
+def add_kind(resource: Resource, body: Json) -> Json:
+    """The body as it stands by itself: in lists, and from who builds it, it need not say what it is."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+
+
 def read_ref(resource: Resource, obj: Json) -> Ref:
     """The key of an object."""
     metadata = obj["metadata"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from alineod.clock import Clock
 from alineod.errors import AlineoError, Conflict, NotFound
 from alineod.kube.gateway import Gateway, is_expired, list_all
-from alineod.kube.objects import Json, Ref, Resource, Watched, read_ref, read_uid, read_version
+from alineod.kube.objects import Json, Ref, Resource, Watched, add_kind, read_ref, read_uid, read_version
 from alineod.kube.store import Store
 from alineod.metrics import Metrics
 
@@ -109,9 +109,8 @@ class Sweep:
 
     async def _fetch_all(self) -> None:
         for watched in self._watched:
-            kind = {"apiVersion": watched.resource.api_version, "kind": watched.resource.kind}
             for obj in (await self._list(watched, metadata_only=False)).values():
-                self._store.put(watched.resource, {**kind, **obj})  # in lists objects need not say what they are
+                self._store.put(watched.resource, add_kind(watched.resource, obj))
 
     async def sweep(self) -> SweepReport:
         """Compare once. Nothing is concluded from a list that did not come to its end.
