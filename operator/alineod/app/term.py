@@ -11,7 +11,7 @@ from alineod.app.opening import Opened, open_all
 from alineod.app.parts import Parts
 from alineod.app.sight import Sight
 from alineod.app.takeover import Takeover
-from alineod.app.tasks import cancel_all, wait_first, watch_jobs
+from alineod.app.tasks import cancel_all, run_when, wait_first, watch_jobs
 from alineod.domain.events import Row
 from alineod.handlers.keys import compute_keys, is_urgent
 from alineod.http.access import Guard
@@ -160,23 +160,17 @@ class Term:
     def _start_jobs(self, serve: OnServing) -> None:
         world = self._world
         jobs = {
-            "queue": self._run_queue(),
+            # What was not seen yet would be taken for what is not there, and could not be told.
+            "queue": run_when(self._sight.complete, self._run_queue),
             "announcer": self._announcer.run(),
             "resync": run_resync(world.store, (SWARMS, AGENTS), self._queue.add_after),
             "states": count_states(world.ledger, self._parts.metrics),
-            "ledger watch": self._run_watch(),
+            "ledger watch": run_when(self._sight.complete, self._watch.run),
             "serving": self._keep_serving(serve),
         }
         self._jobs += [asyncio.create_task(job, name=name) for name, job in jobs.items()]
 
-    async def _run_watch(self) -> None:
-        """Nobody who was not seen yet could be told."""
-        await self._sight.complete.wait()
-        await self._watch.run()
-
     async def _run_queue(self) -> None:
-        """What was not seen yet would be taken for what is not there."""
-        await self._sight.complete.wait()
         self._wake_known()
         await self._queue.run()
 
