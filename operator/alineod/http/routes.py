@@ -1,7 +1,7 @@
 """The routes. A table of path, method and handler; each handler parses, asks the guard, calls one verb, answers."""
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 
 import msgspec
@@ -188,14 +188,15 @@ def build_app(world: World, guard: Guard) -> Starlette:
 
         return answer
 
-    routes = [
-        Route("/v1/health", led(api.health)),
-        Route("/v1/agents/{namespace}/{name}/prompt", led(api.prompt), methods=["POST"]),
-        Route("/v1/agents/{namespace}/{name}/result", led(api.result)),
-        Route("/v1/sandbox/start", led(api.start), methods=["POST"]),
-        Route("/v1/sandbox/grants", led(api.grant), methods=["POST"]),
-        Route("/v1/sandbox/checkpoints", led(api.checkpoint), methods=["POST"]),
-    ]
+    table: Mapping[tuple[str, str], Handler] = {
+        ("GET", "/v1/health"): api.health,
+        ("POST", "/v1/agents/{namespace}/{name}/prompt"): api.prompt,
+        ("GET", "/v1/agents/{namespace}/{name}/result"): api.result,
+        ("POST", "/v1/sandbox/start"): api.start,
+        ("POST", "/v1/sandbox/grants"): api.grant,
+        ("POST", "/v1/sandbox/checkpoints"): api.checkpoint,
+    }
+    routes = [Route(path, led(handler), methods=[method]) for (method, path), handler in table.items()]
     return Starlette(routes=routes, exception_handlers={AlineoError: answer_error, HTTPException: answer_unknown})
 
 
