@@ -20,15 +20,6 @@ ADA = {"authorization": "Bearer ada"}
 
 
 @pytest.fixture
-async def simulation() -> Simulation:
-    simulation = Simulation()
-    simulation.gateway.tokens["ada"] = Identity("ada", audiences=("alineod",))
-    simulation.gateway.write(SWARMS, SWARM)
-    await simulation.settle()
-    return simulation
-
-
-@pytest.fixture
 async def client(simulation: Simulation) -> AsyncIterator[httpx.AsyncClient]:
     app = build_app(simulation.world, Guard(simulation.gateway, simulation.clock))
     transport = httpx.ASGITransport(app)

@@ -13,25 +13,13 @@ from alineod.domain.events import Entry
 from alineod.errors import Unavailable
 from alineod.http.access import Guard
 from alineod.http.routes import build_app
-from alineod.kube.gateway import Identity
-from alineod.kube.objects import SWARMS
 from alineod.ledger.build import Making, build_new
 from alineod.ledger.sqlite import Limits, SqliteLedger
 from tests.unit.http.test_routes import ADA, PROMPT, RESULT
 from tests.unit.ledger.conftest import Gate
 from tests.unit.reconcile.simulation import Simulation
-from tests.unit.reconcile.test_crash_points import SWARM
 
 FULL = Unavailable("LedgerDiskFull", "The volume of the ledger is full. Enlarge it or free space on it.")
-
-
-@pytest.fixture
-async def simulation() -> Simulation:
-    simulation = Simulation()
-    simulation.gateway.tokens["ada"] = Identity("ada", audiences=("alineod",))
-    simulation.gateway.write(SWARMS, SWARM)
-    await simulation.settle()
-    return simulation
 
 
 def connect(simulation: Simulation) -> httpx.AsyncClient:
