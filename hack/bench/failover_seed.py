@@ -7,9 +7,7 @@ on this machine, while no operator runs: taken over from the bucket, replicated 
 import asyncio
 import json
 import os
-import random
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,25 +19,25 @@ from alineod.ledger.port import Ledger
 from alineod.ledger.replicate import build_remote
 from alineod.ledger.start import Opening
 from alineod.settings import BucketSettings
+from hack.bench.ledger_load import build_text
 from hack.bench.ledger_world import SIDECAR, running
 from hack.chaos.operators import read_health
-from hack.chaos.sites import AGENTS as HELD
-from hack.chaos.sites import BUCKET, Site
-from hack.demo.run import DemoError
+from hack.chaos.sites import BUCKET, Site, build_held
+from hack.chaos.sites import NAMES as HELD
+from hack.demo.run import DemoError, wait_for
 from tests.support.seaweed import REGION
 
 CROWD = "crowd"
 APPEND = 500  # events in one append
 TEXT = 220  # characters of text in an event, so that its payload has about 300 bytes
-POOL = random.Random(1).randbytes(1 << 19).hex()  # can be packed into half, as what agents say
 LIMIT = 300.0  # s that anything here may take
 LOOK = 0.5
 
 
 def seed(site: Site, directory: Path, agents: int, events: int) -> None:
     """Have this many agents, and this many events in the ledger."""
-    names = [f"b{number:04d}" for number in range(agents - HELD - 2)]  # beside those of the site and two gates
-    site.target.kubectl(f"--namespace={site.space}", "apply", "-f", "-", stdin=json.dumps(build_crowd(names)))
+    names = [f"b{number:04d}" for number in range(agents - len(HELD) - 2)]  # beside those of the site and two gates
+    site.target.kubectl(f"--namespace={site.space}", "apply", "-f", "-", stdin=json.dumps(build_held(CROWD, names)))
     wait(f"the ledger knows {agents} agents", lambda: read_figure(site, "agents") >= agents)
     change_scale(site, 0)
     wait("no operator runs any more", lambda: not site.scout.look())
@@ -50,16 +48,6 @@ def seed(site: Site, directory: Path, agents: int, events: int) -> None:
     found = read_figure(site, "seq")
     if found < events:
         raise DemoError(f"the new leader knows {found} events and not {events}")
-
-
-def build_crowd(names: Sequence[str]) -> dict[str, object]:
-    """Agents that wait for one whose pod no node takes: objects, and no sandbox."""
-    nowhere = {"podTemplate": {"spec": {"nodeSelector": {"alineo.dev/nowhere": "true"}}}}
-    gate = {"name": "gate", "prompt": "Never begin.", "sandbox": nowhere}
-    held = [{"name": name, "prompt": "Wait.", "waitFor": ["gate"]} for name in names]
-    model = {"provider": "openai", "id": "nobody", "baseURL": "http://nobody.invalid/v1"}
-    spec = {"defaults": {"harness": {"type": "Pi", "model": model}}, "agents": [gate, *held]}
-    return {"apiVersion": "alineo.dev/v1alpha1", "kind": "Swarm", "metadata": {"name": CROWD}, "spec": spec}
 
 
 def read_figure(site: Site, name: str) -> int:
@@ -75,11 +63,7 @@ def change_scale(site: Site, replicas: int) -> None:
 
 def wait(what: str, holds: Callable[[], bool]) -> None:
     """Until it holds."""
-    end = time.monotonic() + LIMIT
-    while not holds():
-        if time.monotonic() > end:
-            raise DemoError(f"it did not come about within {LIMIT:.0f} s that {what}")
-        time.sleep(LOOK)
+    wait_for(what, lambda: holds() or None, LIMIT, LOOK)
 
 
 async def _append(site: Site, directory: Path, agents: Sequence[str], events: int) -> None:
@@ -109,7 +93,6 @@ async def _fill(ledger: Ledger, space: str, agents: Sequence[str], events: int) 
 
 
 def _build_event(space: str, agent: str, number: int) -> Entry:
-    start = number * TEXT % (len(POOL) - TEXT)
-    data = {"role": "assistant", "text": POOL[start : start + TEXT]}
+    data = {"role": "assistant", "text": build_text(number * TEXT, TEXT)}
     body = HarnessEvent(type="message", turn=1, incarnation=1, seq=number, data=data)
     return Entry(id=f"bench/{agent}/{number}", run=f"{space}/{CROWD}", agent=agent, body=body)

@@ -20,7 +20,7 @@ MOST_CLIENTS = 256
 PAUSE = 0.02
 """Seconds until a client that was turned away asks again."""
 _TEXT = 205
-"""Characters of text that make a payload of about 300 bytes. They are hexadecimal: they can be packed into half."""
+"""Characters of text that make a payload of about 300 bytes."""
 _POOL = random.Random(1).randbytes(1 << 19).hex()
 
 
@@ -56,10 +56,15 @@ class Client:
         return [self._build(number) for number in range(self.number - count + 1, self.number + 1)]
 
     def _build(self, number: int) -> Entry:
-        start = (self.index * 104_729 + number * 7_919) % (len(_POOL) - _TEXT)
-        data = {"text": _POOL[start : start + _TEXT]}
+        data = {"text": build_text(self.index * 104_729 + number * 7_919, _TEXT)}
         body = ev.HarnessEvent(type="message", turn=1, incarnation=1, seq=number, data=data)
         return Entry(id=f"{self.agent}/1/{number}", run=RUN, agent=self.agent, body=body)
+
+
+def build_text(place: int, length: int) -> str:
+    """Text that differs from place to place. It is hexadecimal: it can be packed into half, as what agents say."""
+    start = place % (len(_POOL) - length)
+    return _POOL[start : start + length]
 
 
 def build_clients() -> list[Client]:

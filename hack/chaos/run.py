@@ -12,7 +12,7 @@ from hack.chaos.operators import Leader
 from hack.chaos.plan import Fault, Kind
 from hack.chaos.sites import Site
 from hack.chaos.tally import Tally
-from hack.demo.run import DemoError
+from hack.demo.run import DemoError, wait_for
 
 T = TypeVar("T")
 Say = Callable[[str], None]
@@ -129,9 +129,4 @@ def _wait_end(site: Site, leader: Leader) -> int | None:
 
 
 def _wait(what: str, look: Callable[[], T | None]) -> T:
-    end = time.monotonic() + LIMIT
-    while (found := look()) is None:
-        if time.monotonic() > end:
-            raise DemoError(f"it did not come about within {LIMIT:.0f} s that {what}")
-        time.sleep(LOOK)
-    return found
+    return wait_for(what, look, LIMIT, LOOK)

@@ -7,7 +7,7 @@ leaves nothing behind in the cluster.
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.support.seaweed import Seaweed, running_seaweed
 
 RELEASE = "chaos"
 REPLICAS = 3
-AGENTS = 48
+NAMES = [f"a{number:02d}" for number in range(48)]
 SWARM = "held"
 BUCKET = "chaos"
 SECRET = "chaos-bucket"
@@ -46,7 +46,7 @@ class Site:
     @property
     def agents(self) -> list[str]:
         """Who takes prompts."""
-        return [f"{self.space}/{SWARM}-a{number:02d}" for number in range(AGENTS)]
+        return [f"{self.space}/{SWARM}-{name}" for name in NAMES]
 
     def ask_ledger(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run `alineod ledger` on this machine, over the bucket and nothing else."""
@@ -107,7 +107,7 @@ def having_site(target: Target, images: Images, store: Seaweed, instance: str, o
         stack.callback(scout.stop)
         address = target.kubectl("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}").out
         hands = Hands(target, system, scout, address)
-        body = json.dumps(build_swarm())
+        body = json.dumps(build_held(SWARM, NAMES))
         target.kubectl(f"--namespace={space}", "apply", "-f", "-", stdin=body)
         yield Site(target, hands, scout, store, instance, space, _make_token(target, space))
 
@@ -127,14 +127,14 @@ def _install(target: Target, images: Images, store: Seaweed, instance: str, oper
     install_chart(target, images, release=RELEASE, namespace=f"{instance}-system", more=more)
 
 
-def build_swarm() -> dict[str, Any]:
-    """One that no node takes, and those who wait for it."""
+def build_held(swarm: str, names: Sequence[str]) -> dict[str, Any]:
+    """Agents that wait for one whose pod no node takes: objects, and no sandbox."""
     nowhere = {"podTemplate": {"spec": {"nodeSelector": {"alineo.dev/nowhere": "true"}}}}
     gate = {"name": "gate", "prompt": "Never begin.", "sandbox": nowhere}
-    held = [{"name": f"a{n:02d}", "prompt": "Wait.", "waitFor": ["gate"]} for n in range(AGENTS)]
+    held = [{"name": name, "prompt": "Wait.", "waitFor": ["gate"]} for name in names]
     model = {"provider": "openai", "id": "nobody", "baseURL": "http://nobody.invalid/v1"}
     spec = {"defaults": {"harness": {"type": "Pi", "model": model}}, "agents": [gate, *held]}
-    return {"apiVersion": "alineo.dev/v1alpha1", "kind": "Swarm", "metadata": {"name": SWARM}, "spec": spec}
+    return {"apiVersion": "alineo.dev/v1alpha1", "kind": "Swarm", "metadata": {"name": swarm}, "spec": spec}
 
 
 def _make_token(target: Target, space: str) -> str:

@@ -1,10 +1,13 @@
 """Runs outside programs. What fails says so in the program's own words. Knows no cluster."""
 
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 WORDS = 2000  # characters of a failed program's words that are shown
 
 
@@ -54,6 +57,20 @@ def run(
     if check and ran.code:
         raise DemoError(f"{_shown(command)} failed ({ran.code}): {ran.words}")
     return ran
+
+
+def wait_for(what: str, look: Callable[[], T | None], limit: float, pause: float) -> T:
+    """What `look` finds, looked for every `pause` seconds.
+
+    Raises:
+        DemoError: nothing, for `limit` seconds.
+    """
+    end = time.monotonic() + limit
+    while (found := look()) is None:
+        if time.monotonic() > end:
+            raise DemoError(f"it did not come about within {limit:.0f} s that {what}")
+        time.sleep(pause)
+    return found
 
 
 def _shown(command: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from hack.bench.failover import build_tables
 from hack.bench.failover_probe import SERVICE, Probe, parse_steps
 from hack.bench.failover_rounds import LEASE, PODS, Fault, Way
-from hack.bench.failover_seed import build_crowd
+from hack.chaos.sites import build_held
 
 
 class Operator:
@@ -94,7 +94,7 @@ def test_the_way_leads_over_a_node_that_nothing_happens_to() -> None:
 
 
 def test_no_sandbox_of_the_crowd_ever_runs() -> None:
-    spec: dict[str, object] = build_crowd(["a", "b"])["spec"]  # type: ignore[assignment]
+    spec: dict[str, object] = build_held("crowd", ["a", "b"])["spec"]  # type: ignore[assignment]
     gate, *held = spec["agents"]  # type: ignore[misc]
     assert "nodeSelector" in gate["sandbox"]["podTemplate"]["spec"]
     assert [one["waitFor"] for one in held] == [["gate"], ["gate"]]
