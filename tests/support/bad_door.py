@@ -1,4 +1,4 @@
-"""A door in front of a store that misbehaves as it is told: late, silent, or with an answer of its own.
+"""A door in front of a store that misbehaves as it is told: late, narrow, silent, or with an answer of its own.
 
     with bad_door(store.ports["s3.port"]) as door:
         door.behaviour = Late(3.0)
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 HOST = "127.0.0.1"
+BUFFER = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,14 @@ class Answer:
     code: str
 
 
-Behaviour = Open | Late | Silent | Answer
+@dataclass(frozen=True)
+class Narrow:
+    """So many bytes a second go in, in all connections together; what comes out is not held up."""
+
+    rate: float
+
+
+Behaviour = Open | Late | Narrow | Silent | Answer
 
 
 class Door:
@@ -50,8 +58,11 @@ class Door:
     def __init__(self, to: int) -> None:
         self._to = to
         self._server = socket.create_server((HOST, 0))
+        # What waits in here is no longer on its way: whoever gives up must not leave megabytes of it behind.
+        self._server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         self.port: int = self._server.getsockname()[1]
         self.behaviour: Behaviour = Open()
+        self._narrow = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -66,13 +77,17 @@ class Door:
     def _serve(self, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError), socket.create_connection((HOST, self._to)) as store:
             threading.Thread(target=self._pass_back, args=(store, client), daemon=True).start()
-            while data := client.recv(1 << 16):
+            while data := client.recv(BUFFER):
                 match self.behaviour:
                     case Silent():
                         continue
                     case Answer(status, code):
                         self._answer(client, data, status, code)
                         return
+                    case Narrow(rate):
+                        with self._narrow:
+                            time.sleep(len(data) / rate)
+                        store.sendall(data)
                     case _:
                         store.sendall(data)
 

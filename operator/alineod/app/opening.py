@@ -8,31 +8,34 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NoReturn, TypeVar
 
 from alineod.app.parts import Parts
 from alineod.app.sight import Sight
 from alineod.app.takeover import Takeover
+from alineod.app.tasks import cancel_all
 from alineod.bucket.port import Bucket
 from alineod.bucket.s3 import S3Bucket, build_options
 from alineod.checkpoints.keys import build_probe_key
 from alineod.clock import Clock
 from alineod.errors import AlineoError, Denied, Unavailable
 from alineod.kube.access import ClusterAccess
-from alineod.kube.exits import LEASE_LOST, VOLUME_FAILED, exit_at_once
+from alineod.kube.exits import LEASE_LOST, POD_FAILED, exit_at_once
 from alineod.kube.gateway import Gateway
 from alineod.kube.objects import AGENTS, NAMESPACES, SWARMS
-from alineod.ledger.failures import VOLUME_REASONS
+from alineod.ledger.failures import LOCAL_PATIENCE, LOCAL_REASONS
 from alineod.ledger.open import open_ledger
 from alineod.ledger.port import Ledger, Observe
 from alineod.ledger.replicate import build_remote
 from alineod.ledger.start import Opening
 from alineod.settings import Settings
+from alineod.threads import run_apart
 
 T = TypeVar("T")
 LONGEST_PAUSE = 30.0  # s between tries
 LONGEST_SILENCE = 10.0  # s the bucket may say nothing; every acknowledgement waits for an answer of it
-VOLUME_PATIENCE = 30.0  # s that a volume may fail before the lease is left to another pod
+LEDGER = "the ledger"
 log = logging.getLogger(__name__)
 
 
@@ -46,11 +49,18 @@ class Opened:
 
 async def open_all(parts: Parts, gateway: Gateway, sight: Sight, epoch: int, takeover: Takeover) -> Opened:
     """Open everything of a term that the lease gave `epoch`; the ledger may move it on."""
-    async with asyncio.TaskGroup() as group:
-        group.create_task(_begin_to_see(parts, gateway, sight, takeover))
-        cluster = group.create_task(_identify(parts, gateway, takeover))
-        ledger = group.create_task(_begin_ledger(parts, epoch, takeover))
-    return Opened(ledger.result(), cluster.result())
+    ledger = asyncio.create_task(_begin_ledger(parts, epoch, takeover), name="the ledger")
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_begin_to_see(parts, gateway, sight, takeover))
+            cluster = group.create_task(_identify(parts, gateway, takeover))
+            opened = await ledger
+    except BaseException:
+        await cancel_all([ledger])
+        if not ledger.cancelled() and ledger.exception() is None:
+            await ledger.result().close()
+        raise
+    return Opened(opened, cluster.result())
 
 
 async def _begin_to_see(parts: Parts, gateway: Gateway, sight: Sight, takeover: Takeover) -> None:
@@ -71,28 +81,31 @@ async def _begin_ledger(parts: Parts, epoch: int, takeover: Takeover) -> Ledger:
         with takeover.timing("probe"):
             await _try(parts, "the bucket", lambda: asyncio.to_thread(bucket.probe, probe))
     step = takeover.build_chain()
-    ledger = await _try(parts, "the ledger", lambda: _open_ledger(parts, epoch, step))
+    ledger = await _try(parts, LEDGER, lambda: _open_ledger(parts, epoch, step))
     step("")
     if ledger.epoch > epoch:
-        await asyncio.to_thread(parts.elector.raise_epoch, ledger.epoch, LONGEST_PAUSE)
+        try:
+            await run_apart(partial(parts.elector.raise_epoch, ledger.epoch, LONGEST_PAUSE))
+        except BaseException:
+            await ledger.close()
+            raise
     parts.metrics.set_epoch(ledger.epoch)
     return ledger
 
 
 async def _try(parts: Parts, what: str, act: Callable[[], Awaitable[T]]) -> T:
     """Until it works; a failure is said in `/readyz`, and once in the log."""
-    pause, said, began = 1.0, "", parts.clock.monotonic()
+    pause, well = 1.0, parts.clock.monotonic()
     parts.health.set_waiting(what, "being opened")
+    say = _build_say(parts, what)
     while True:
         try:
             result = await act()
         except AlineoError as error:
-            if error.message != said:
-                log.warning("waiting for %s: %s", what, error)
-            said = error.message
-            parts.health.set_waiting(what, said)
-            if is_volume_failure(parts, error) and parts.clock.monotonic() - began > VOLUME_PATIENCE:
-                await asyncio.to_thread(end_term, parts, error)
+            say(error)
+            well = well if is_local_failure(parts, error) else parts.clock.monotonic()
+            if parts.clock.monotonic() - well >= LOCAL_PATIENCE:
+                await run_apart(partial(end_term, parts, error))
         else:
             parts.health.set_there(what)
             return result
@@ -100,17 +113,31 @@ async def _try(parts: Parts, what: str, act: Callable[[], Awaitable[T]]) -> T:
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
-def is_volume_failure(parts: Parts, error: AlineoError) -> bool:
-    """Whether another pod may do better: it has another volume, and the bucket has what was acknowledged."""
-    return parts.settings.bucket is not None and error.reason in VOLUME_REASONS
+def _build_say(parts: Parts, what: str) -> Callable[[AlineoError], None]:
+    """What says why `what` is waited for. May be called from another thread."""
+    said = ""
+
+    def say(error: AlineoError) -> None:
+        nonlocal said
+        if error.message != said:
+            log.warning("waiting for %s: %s", what, error)
+        said = error.message
+        parts.health.set_waiting(what, said)
+
+    return say
+
+
+def is_local_failure(parts: Parts, error: AlineoError) -> bool:
+    """Whether another pod may do better: it has a volume and a sidecar of its own, and the bucket has all the rest."""
+    return parts.settings.bucket is not None and error.reason in LOCAL_REASONS
 
 
 def end_term(parts: Parts, error: AlineoError) -> NoReturn:
     """End the process; where another pod may do better, it need not wait for the lease to run out."""
-    if not is_volume_failure(parts, error):
+    if not is_local_failure(parts, error):
         exit_at_once(LEASE_LOST, error.message)
     parts.elector.release()
-    exit_at_once(VOLUME_FAILED, error.message)
+    exit_at_once(POD_FAILED, error.message)
 
 
 async def _confirm_crds(gateway: Gateway) -> None:
@@ -156,5 +183,6 @@ async def _open_ledger(parts: Parts, epoch: int, step: Callable[[str], None]) ->
         may_lead=lambda: elector.is_leader,
         fatal=lambda error: end_term(parts, error),
         step=step,
+        report=_build_say(parts, LEDGER),
         observe=Observe(metrics.observe_append, metrics.observe_commit, metrics.observe_confirm, metrics.count_failure),
     )

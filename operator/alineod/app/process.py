@@ -30,15 +30,17 @@ from alineod.kube.lease_client import LeaseClient
 from alineod.kube.lease_watch import LeaseWatch
 from alineod.metrics import Metrics, start_metrics_server
 from alineod.settings import Settings, parse_settings
+from alineod.threads import run_apart
 
 LEASE = "alineod"
 HEALTH_PORT = 8081
 METRICS_PORT = 8082
+ROLE_PATIENCE = 2.0  # s
 log = logging.getLogger(__name__)
 
 
 def main(env: Mapping[str, str]) -> int:
-    """Run until told to stop. Exit codes: 0 stopped, 2 wrong settings; 70 and 75 see `kube.exits`."""
+    """Run until told to stop. Exit codes: 0 stopped, 1 a job failed, 2 wrong settings; the others see `kube.exits`."""
     try:
         settings = parse_settings(env)
         access = read_access(env)
@@ -88,7 +90,7 @@ async def _serve(parts: Parts, acquired: asyncio.Future[int], stopped: asyncio.E
         await _contend(parts, acquired, stopped)
         return 0
     finally:
-        await asyncio.to_thread(parts.elector.release)
+        await run_apart(parts.elector.release)
         lag.cancel()
         await stop_api()
         stop_metrics()
@@ -115,13 +117,18 @@ async def _contend(parts: Parts, acquired: asyncio.Future[int], stopped: asyncio
 
 
 async def _lead(parts: Parts, epoch: int, stopped: asyncio.Event, role: Role, dropping: "asyncio.Task[None]") -> None:
-    clearing = asyncio.create_task(role.take_from_others(), name="role of others")
+    writing = [asyncio.create_task(role.take_from_others(), name="role of others")]
 
-    async def on_serving() -> None:
+    async def take() -> None:
         await dropping  # what is written first must not arrive last
         await role.take()
+
+    async def on_serving() -> None:
+        """Who looks for the leader waits for the label; what else is to be done waits for it only for a while."""
+        writing.append(asyncio.create_task(take(), name="role"))
+        await asyncio.wait(writing[1:], timeout=ROLE_PATIENCE)
 
     try:
         await run_term(parts, epoch, stopped, on_serving)
     finally:
-        await cancel_all([clearing])
+        await cancel_all(writing)

@@ -21,6 +21,7 @@ from alineod.kube.gateway import Gateway
 from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource
 from alineod.kube.queue import WorkQueue
 from alineod.kube.schedule import QueueOptions
+from alineod.kube.sockets import open_socket
 from alineod.kube.store import Change
 from alineod.kube.sweep import run_resync
 from alineod.podspec.context import PodContext, parse_sandbox_defaults
@@ -33,6 +34,7 @@ from alineod.reconcile.trouble import LedgerWatch
 from alineod.reconcile.wake import wake_all
 from alineod.reconcile.world import Release, World
 from alineod.settings import Settings
+from alineod.threads import run_apart
 
 DRAIN = 1.0  # s that passes under way may take when the process is told to stop; what is cut off is done again
 QUEUE = QueueOptions(rate=200.0, burst=400)
@@ -45,15 +47,16 @@ async def run_term(parts: Parts, epoch: int, stopped: asyncio.Event, on_serving:
     """Lead until `stopped`; `on_serving` is called when the API serves. The lease is given back before the end."""
     remaining, observe = parts.elector.compute_remaining, parts.metrics.observe_call
     takeover = Takeover(parts.clock, parts.metrics.set_takeover)
+    connector = aiohttp.TCPConnector(limit=0, socket_factory=open_socket)
     async with (
         open_api(parts.access, parts.clock, remaining=remaining, observe=observe) as gateway,
-        aiohttp.ClientSession(trust_env=False, connector=aiohttp.TCPConnector(limit=0)) as session,
+        aiohttp.ClientSession(trust_env=False, connector=connector) as session,
     ):
         sight = Sight(parts, gateway, takeover)
         opening = asyncio.create_task(open_all(parts, gateway, sight, epoch, takeover), name="opening")
         try:
             if await wait_first(opening, stopped):
-                term = Term(parts, gateway, opening.result(), HttpBridges(session), sight)
+                term = Term(parts, gateway, opening.result(), HttpBridges(session, remaining), sight)
                 await lead(parts, term, stopped, lambda: _serve(parts, term, takeover, on_serving))
         finally:
             await sight.stop()
@@ -67,7 +70,7 @@ async def lead(parts: Parts, term: "Term", stopped: asyncio.Event, serve: OnServ
         parts.health.set_ready(False)
         parts.switch.turn_to(build_standby_app(_say_going))
         await term.stop()
-        await asyncio.to_thread(parts.elector.release)
+        await run_apart(parts.elector.release)
         parts.switch.cut()
 
 

@@ -248,7 +248,7 @@ class ApiGateway:
                     "Content-Type": request.content_type,
                     "Accept": request.accept,
                 },
-                timeout=aiohttp.ClientTimeout(total=seconds),
+                timeout=aiohttp.ClientTimeout(total=seconds, ceil_threshold=float("inf")),
                 allow_redirects=False,
             ) as response:
                 code, answer = response.status, await response.read()

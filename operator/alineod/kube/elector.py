@@ -160,22 +160,24 @@ class Elector:
             return self.epoch
 
     def release(self) -> None:
-        """Stop, and let the next one begin at once. To be called when nothing acts any more."""
-        self._stopping.set()
+        """Stop, and let the next one begin at once. This process may not act from the beginning of this call on."""
+        limit = self._compute_call_limit()
+        with self._raised:
+            self._stopping.set()
+            self._held = None
         self._wake.set()
         self._watch.stop()
         if self._talker.ident is not None:
             self._talker.join(LONGEST_CALL + 1)
         record = self._observed.record if self._observed is not None else None
-        if self._held is not None and record is not None and record.holder == self._me and not self._talker.is_alive():
-            self._give_back(record)
-        self._held = None
+        if record is not None and record.holder == self._me and not self._talker.is_alive():
+            self._give_back(record, limit)
         self._released.set()
 
-    def _give_back(self, record: LeaseRecord) -> None:
+    def _give_back(self, record: LeaseRecord, seconds: float) -> None:
         free = replace(record, holder="", duration=1.0)
         try:
-            self._port.write(free, self._acquired, min(LONGEST_CALL, max(0.1, self.compute_remaining())))
+            self._port.write(free, self._acquired, seconds)
         except AlineoError as error:
             self._log.warning("the lease was not given back and will run out by itself: %s", error)
 
@@ -236,11 +238,17 @@ class Elector:
 
     def _take(self, epoch: int, over: LeaseRecord | None, began: float) -> None:
         version, uid = (over.version, over.uid) if over is not None else ("", "")
+        self._check_contending()
         wanted = LeaseRecord(self._me, self._timing.duration, epoch, version, uid)
         self._see(self._port.write(wanted, self._acquired, self._compute_call_limit()))
         with self._raised:
+            self._check_contending()
             self._held = Held(epoch, began)
             self._raised.notify_all()
+
+    def _check_contending(self) -> None:
+        if self._stopping.is_set():
+            raise Unavailable("Stopping", "this process contends no more")
 
     def _see(self, record: LeaseRecord | None) -> None:
         self._last_read = self._monotonic()

@@ -8,8 +8,8 @@ from typing import NoReturn
 LEASE_LOST = 75
 # The watches have ended: what is known of the cluster grows old.
 FEED_ENDED = 70
-# The volume of the ledger cannot be written: another pod has another one.
-VOLUME_FAILED = 74
+# The ledger's volume or the sidecar of this pod fails: another pod has others.
+POD_FAILED = 74
 
 
 def exit_at_once(code: int, why: str) -> NoReturn:

@@ -4,9 +4,11 @@ Used by the writer's thread.
 """
 
 import threading
+import time
 from collections.abc import Callable
 
-from alineod.errors import AlineoError, Damaged, Fenced, Unavailable
+from alineod.errors import AlineoError, Damaged, Fenced
+from alineod.ledger.failures import LOCAL_PATIENCE, LOCAL_REASONS, build_closed
 
 FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
 """Seconds between tries, doubling."""
@@ -29,13 +31,14 @@ class ReplicaAcknowledger:
 
     Args:
         steps: the upload, and what must be asked after it and before anything is acknowledged. What they raise is
-            reported and tried again, but for Fenced and Damaged.
+            reported and tried again, but for Fenced and Damaged, and for what another pod may do better (see
+            `failures`) after `patience` seconds.
     """
 
     configured = True
 
-    def __init__(self, *steps: Callable[[], None]) -> None:
-        self._steps = steps
+    def __init__(self, *steps: Callable[[], None], patience: float = LOCAL_PATIENCE) -> None:
+        self._steps, self._patience = steps, patience
         self._stopped = threading.Event()
 
     def confirm(self, report: Callable[[AlineoError], None]) -> None:
@@ -46,14 +49,17 @@ class ReplicaAcknowledger:
         self._stopped.set()
 
     def _repeat(self, step: Callable[[], None], report: Callable[[AlineoError], None]) -> None:
-        pause = FIRST_PAUSE
+        pause, well = FIRST_PAUSE, time.monotonic()
         while not self._stopped.is_set():
             try:
                 return step()
             except (Fenced, Damaged):
                 raise
             except AlineoError as failure:
+                well = well if failure.reason in LOCAL_REASONS else time.monotonic()
+                if time.monotonic() - well >= self._patience:
+                    raise
                 report(failure)
             self._stopped.wait(pause)
             pause = min(pause * 2, LAST_PAUSE)
-        raise Unavailable("LedgerClosed", "The ledger was closed before the bucket confirmed the event.")
+        raise build_closed()

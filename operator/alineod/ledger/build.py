@@ -12,7 +12,7 @@ from pathlib import Path
 from alineod.domain.fold import fold
 from alineod.domain.state import State
 from alineod.errors import Damaged, NotFound, Refused
-from alineod.ledger import sql
+from alineod.ledger import schema, sql
 from alineod.ledger.chain import Head, parse_row, verify_rows
 from alineod.ledger.failures import explain_sqlite
 from alineod.ledger.saved import build_saved, parse_saved
@@ -44,7 +44,7 @@ class Built:
 def build_new(target: Path, making: Making) -> Built:
     """An empty ledger."""
     with _open(target) as connection:
-        sql.migrate(connection, making.time)
+        schema.migrate(connection, making.time)
         sql.write_identity(connection, sql.Identity(making.instance, making.make_secret(), making.epoch))
     return check_restored(target, making)
 
@@ -72,7 +72,7 @@ def check_restored(target: Path, making: Making) -> Built:
     with _open(target) as connection:
         kept = None if making.whole else read_kept(connection)
         sql.check_integrity(connection, quick=kept is not None)
-        sql.migrate(connection, making.time)
+        schema.migrate(connection, making.time)
         identity = sql.read_identity(connection)
         if identity is None:
             raise Damaged("DatabaseDamaged", f"The ledger {target} says nothing about whose it is: it was cut short.")

@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from alineod.errors import Unavailable
-from alineod.ledger.litestream import explain_sync
-from alineod.ledger.pace import STUCK
+from alineod.ledger.litestream import STUCK, UNREACHABLE, explain_sync
 from alineod.settings import BucketSettings
 
 _MARGIN = 2.0
@@ -70,9 +69,7 @@ class ControlSocket:
             )
             raise Unavailable(STUCK, message) from error
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(
-                "ReplicatorUnreachable", f"Litestream does not answer on {self.path} ({error!r})."
-            ) from error
+            raise Unavailable(UNREACHABLE, f"Litestream does not answer on {self.path} ({error!r}).") from error
         finally:
             connection.close()
 

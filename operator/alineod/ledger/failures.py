@@ -1,4 +1,4 @@
-"""What SQLite says, in sentences that tell a person what to do. Translates; decides nothing."""
+"""What SQLite says, in sentences that tell a person what to do, and which failures are those of one pod alone."""
 
 import contextlib
 import errno
@@ -10,8 +10,15 @@ from alineod.errors import AlineoError, Damaged, Unavailable
 
 _STEP = 32 << 10
 """Bytes: SQLite takes its shared memory in steps of that."""
-VOLUME_REASONS = frozenset({"LedgerDiskFull", "LedgerReadOnly", "LedgerVolumeFailed", "LedgerWriteFailed"})
-"""What is the matter with one volume alone: a process with another one may do better."""
+REPLICATOR_DOWN = "ReplicatorDown"
+LOCAL_REASONS = frozenset({
+    "LedgerDiskFull", "LedgerReadOnly", "LedgerVolumeFailed", "LedgerWriteFailed", REPLICATOR_DOWN,
+})  # fmt: skip
+"""What is the matter with one pod's volume or sidecar alone: a process with others may do better."""
+CLOSED = "LedgerClosed"
+"""The reason of everything that fails because the ledger was closed."""
+LOCAL_PATIENCE = 30.0
+"""Seconds for which such a thing is waited for, where there is another process to leave the term to."""
 
 
 def explain_sqlite(error: sqlite3.Error, path: Path) -> AlineoError:
@@ -30,6 +37,11 @@ def explain_sqlite(error: sqlite3.Error, path: Path) -> AlineoError:
             return Damaged("SequenceBroken", f"The ledger {path} refused a row ({text}): something else wrote to it.")
         case _:
             return _explain_volume(path, text)
+
+
+def build_closed() -> Unavailable:
+    """The answer to whoever asks a ledger that was closed."""
+    return Unavailable(CLOSED, "The ledger is closed; ask again once the operator is back.")
 
 
 def _explain_volume(path: Path, text: str) -> Unavailable:

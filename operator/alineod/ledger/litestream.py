@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from alineod.errors import AlineoError, Damaged, Refused, Unavailable
-from alineod.ledger.pace import BROKEN, STUCK
-from alineod.ledger.replica import Replica, explain_s3
+from alineod.errors import AlineoError, Damaged, Denied, NotFound, Refused, Unavailable
+from alineod.ledger.replica import Replica
 from alineod.settings import BucketSettings
 
 VERSION = "0.5.17"
 PROGRAM_VARIABLE = "ALINEOD_LITESTREAM"
+SLOW, STUCK, BROKEN, UNREACHABLE = "BucketSlow", "ReplicatorStuck", "NotReplicated", "ReplicatorUnreachable"
+"""Reasons of what keeps a sync from its end."""
 
 # Objects in lists are shown by one `[]`.
 KNOWN_KEYS = frozenset({
@@ -135,7 +136,7 @@ def build_environment(env: Mapping[str, str]) -> dict[str, str]:
 def explain_sync(text: str, bucket: BucketSettings) -> AlineoError:
     """Our error for what the control socket answered."""
     if _is_s3(text):
-        return explain_s3(text, bucket)
+        return _explain_s3(text, bucket)
     short = " ".join(text.split())[:400]
     if "context deadline exceeded" in text:
         message = (
@@ -154,6 +155,27 @@ def explain_restore(text: str) -> AlineoError:
     """Our error for what `litestream restore` printed before it failed on files that are all here."""
     short = " ".join(text.split())[-400:]
     return Damaged("ReplicaDamaged", f"Litestream cannot make a database of its files ({short}).")
+
+
+def _explain_s3(text: str, bucket: BucketSettings) -> AlineoError:
+    """The reasons are those of `bucket.port`."""
+    where = f"the bucket {bucket.name}" + (f" at {bucket.endpoint}" if bucket.endpoint else "")
+    short = " ".join(text.split())[:400]
+    if re.search(r"InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|Forbidden|\b403\b|ExpiredToken", text):
+        return Denied(
+            "BucketAccessDenied",
+            f"Access to {where} is denied. Check the keys in its Secret and what they may do. ({short})",
+        )
+    if "NoSuchBucket" in text:
+        return NotFound("BucketNotFound", f"There is no {where[4:]}. Create it or correct its name. ({short})")
+    if re.search(r"NoCredentials|Unable to locate credentials|failed to refresh cached credentials", text):
+        return Denied("BucketAccessDenied", f"There are no keys for {where}. Name a Secret that holds them. ({short})")
+    if "context deadline exceeded" in text and "dial tcp" not in text:
+        return Unavailable(
+            SLOW,
+            f"No usable answer in time from {where}: it is slow, busy or away. It is tried again. ({short})",
+        )
+    return Unavailable("BucketUnreachable", f"No usable answer from {where}. It is tried again. ({short})")
 
 
 def _is_s3(text: str) -> bool:

@@ -13,6 +13,7 @@ from alineod.domain.fold import fold
 from alineod.domain.state import State
 from alineod.errors import AlineoError, Unavailable
 from alineod.ledger.chain import Head, decide_append
+from alineod.ledger.failures import build_closed
 from alineod.ledger.folded import Folded
 from alineod.ledger.port import READ_LIMIT, Failing, Listener, Replication, Unsubscribe
 from alineod.ledger.records import prepare_entries
@@ -74,7 +75,7 @@ class MemoryLedger:
     async def append(self, entries: Sequence[Entry]) -> list[Row]:
         prepared = prepare_entries(entries)
         if self._closed:
-            raise Unavailable("LedgerClosed", "The ledger is closed; ask again once the operator has started.")
+            raise build_closed()
         self._hook("before append")
         head = Head(self._store.rows[-1].seq, self._store.rows[-1].hash) if self._store.rows else Head()
         plan = decide_append(prepared, self._store.by_id, head, int(self._clock.now().timestamp() * 1_000_000))

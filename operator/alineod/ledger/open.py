@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from alineod.clock import Clock
-from alineod.errors import Unavailable
+from alineod.errors import AlineoError, Unavailable
 from alineod.ledger.audit import audit_ledger
 from alineod.ledger.places import Volume
 from alineod.ledger.port import Observe
@@ -28,6 +28,7 @@ async def open_ledger(
     fatal: Fatal = lambda error: None,
     make_secret: Callable[[], bytes] = lambda: secrets.token_bytes(32),
     step: Callable[[str], None] = lambda name: None,
+    report: Callable[[AlineoError], None] = lambda failure: None,
     observe: Observe | None = None,
 ) -> SqliteLedger:
     """Begin a term.
@@ -37,10 +38,11 @@ async def open_ledger(
         may_lead: asked after the bucket was looked at and before the term is claimed, whether the lease is held.
         fatal, observe: see `SqliteLedger`.
         step: told the name of each step before it is taken.
+        report: told, on another thread, why the bucket does not confirm the new term's replica yet; that is waited for.
 
     Raises:
-        Unavailable: the bucket or the volume does not answer, the replica was not confirmed in time, or another
-            process took over at the same moment. Try again.
+        Unavailable: the bucket, the volume or the sidecar does not answer, or another process took over at the same
+            moment. Try again.
         Denied, NotFound, Refused: the bucket refuses, or the copy belongs to another instance or to a later version.
         Damaged: no undamaged copy holds everything that was acknowledged.
     """
@@ -53,15 +55,15 @@ async def open_ledger(
         step("build")
         built = await start.build()
         step("place")
-        path = start.place()
+        path = await start.place()
         step("replicate")
-        await start.replicate(path)
+        await start.replicate(path, report)
         step("publish")
         acknowledger = await start.publish(path)
         step("open")
-        start.open()
+        await start.open()
         step("clean")
-        start.clean()
+        await start.clean()
     except OSError as error:
         raise Unavailable("LedgerVolumeFailed", f"The ledger's volume {opening.volume} failed: {error}.") from error
     step("serve")

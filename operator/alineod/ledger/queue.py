@@ -50,23 +50,28 @@ class AppendQueue:
         self._expected = 1
         self._closed: AlineoError | None = None
 
-    def put(self, request: Request) -> None:
-        """Let it wait.
+    def admit(self, entries: int, in_bytes: int = 0) -> None:
+        """Whether so much more may wait. Asked before entries are prepared: turning somebody away must cost nothing.
 
         Raises:
-            Unavailable: `LedgerBusy`, too much waits already.
+            Unavailable: `QueueFull`, too much waits already.
             AlineoError: why the queue was closed.
         """
-        size = request.bytes
         with self._changed:
             if self._closed is not None:
                 raise self._closed
-            entries, in_bytes = self._entries + len(request.entries), self._bytes + size
-            if self._requests and (entries > self._bounds.entries or in_bytes > self._bounds.bytes):
+            more, larger = self._entries + entries, self._bytes + in_bytes
+            if self._requests and (more > self._bounds.entries or larger > self._bounds.bytes):
                 message = f"{self._entries:,} events ({self._bytes:,} bytes) wait to be written. Ask again later."
-                raise Unavailable("LedgerBusy", message, RETRY_AFTER)
+                raise Unavailable("QueueFull", message, RETRY_AFTER)
+
+    def put(self, request: Request) -> None:
+        """Let it wait; raises what `admit` does."""
+        size = request.bytes
+        with self._changed:
+            self.admit(len(request.entries), size)
             self._requests[request] = size
-            self._entries, self._bytes = entries, in_bytes
+            self._entries, self._bytes = self._entries + len(request.entries), self._bytes + size
             self._changed.notify()
 
     def withdraw(self, request: Request) -> None:

@@ -3,6 +3,7 @@
 Must not show what is not acknowledged: the caller says up to which seq it may look.
 """
 
+import asyncio
 from pathlib import Path
 
 import aiosqlite
@@ -11,7 +12,7 @@ from alineod.domain.events import Row
 from alineod.errors import AlineoError
 from alineod.ledger import sql
 from alineod.ledger.chain import parse_row
-from alineod.ledger.failures import explain_sqlite
+from alineod.ledger.failures import build_closed, explain_sqlite
 
 
 class Reader:
@@ -20,12 +21,13 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: aiosqlite.Connection | None = None
+        self._closed = False
 
     async def read(self, run: str | None, agent: str | None, after: int, until: int, limit: int) -> list[Row]:
         """The first `limit` rows in (after, until], of one run or agent if named.
 
         Raises:
-            Unavailable: SQLite could not read.
+            Unavailable: SQLite could not read, or the reader was closed meanwhile.
             Damaged: the file or a row is not what was written.
         """
         statement, parameters = sql.build_select(run, agent, after, until, limit)
@@ -33,10 +35,11 @@ class Reader:
             connection = await self._open()
             async with connection.execute(statement, parameters) as cursor:
                 return [parse_row(sql.parse_record(record)) for record in await cursor.fetchall()]
-        except aiosqlite.Error as error:
-            raise self._explain(error) from error
+        except (aiosqlite.Error, ValueError) as error:  # the second: it was closed under this read
+            raise await self._explain(error) from error
 
     async def close(self) -> None:
+        self._closed = True
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
@@ -47,5 +50,9 @@ class Reader:
             self._connection = await aiosqlite.Connection(lambda: sql.open_reader(path), iter_chunk_size=64)
         return self._connection
 
-    def _explain(self, error: aiosqlite.Error) -> AlineoError:
-        return explain_sqlite(error, self._path)
+    async def _explain(self, error: aiosqlite.Error | ValueError) -> AlineoError:
+        if self._closed:
+            return build_closed()
+        if isinstance(error, ValueError):
+            raise error
+        return await asyncio.to_thread(explain_sqlite, error, self._path)

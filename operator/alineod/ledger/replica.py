@@ -4,14 +4,13 @@
 lies below that.
 """
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from alineod.bucket.port import Bucket
-from alineod.errors import AlineoError, Denied, NotFound, Unavailable
-from alineod.ledger.pace import SLOW
 from alineod.settings import BucketSettings
 
 
@@ -63,37 +62,17 @@ def read_terms(bucket: Bucket, prefix: str) -> Mapping[int, datetime]:
     return newest
 
 
-def delete_former_terms(bucket: Bucket, prefix: str, epoch: int, before: datetime) -> int:
+def delete_former_terms(
+    bucket: Bucket, prefix: str, epoch: int, before: datetime, stopped: Callable[[], bool] = lambda: False
+) -> int:
     """Remove the terms below the published one, `epoch`, that were last written to before `before`.
 
-    Nobody reads them any more: whoever takes over begins from the published one.
+    Nobody reads them any more: whoever takes over begins from the published one. Ends early once `stopped`.
 
     Returns:
         How many objects went.
     """
     former = [term for term, newest in read_terms(bucket, prefix).items() if term < epoch and newest < before]
     keys = [found.key for term in former for found in bucket.list(build_term_prefix(prefix, term))]
-    for key in keys:
-        bucket.delete(key)
-    return len(keys)
-
-
-def explain_s3(text: str, bucket: BucketSettings) -> AlineoError:
-    """What an S3 error in Litestream's words means for a person; the reasons are those of `bucket.port`."""
-    where = f"the bucket {bucket.name}" + (f" at {bucket.endpoint}" if bucket.endpoint else "")
-    short = " ".join(text.split())[:400]
-    if re.search(r"InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|Forbidden|\b403\b|ExpiredToken", text):
-        return Denied(
-            "BucketAccessDenied",
-            f"Access to {where} is denied. Check the keys in its Secret and what they may do. ({short})",
-        )
-    if "NoSuchBucket" in text:
-        return NotFound("BucketNotFound", f"There is no {where[4:]}. Create it or correct its name. ({short})")
-    if re.search(r"NoCredentials|Unable to locate credentials|failed to refresh cached credentials", text):
-        return Denied("BucketAccessDenied", f"There are no keys for {where}. Name a Secret that holds them. ({short})")
-    if "context deadline exceeded" in text and "dial tcp" not in text:
-        return Unavailable(
-            SLOW,
-            f"No usable answer in time from {where}: it is slow, busy or away. It is tried again. ({short})",
-        )
-    return Unavailable("BucketUnreachable", f"No usable answer from {where}. It is tried again. ({short})")
+    going = itertools.takewhile(lambda key: not stopped(), keys)
+    return sum(1 for _ in map(bucket.delete, going))

@@ -9,18 +9,22 @@ from pathlib import Path
 import msgspec
 
 from alineod.bucket.port import Bucket
-from alineod.errors import AlineoError, Damaged, Fenced
+from alineod.errors import AlineoError, Damaged, Fenced, Unavailable
 from alineod.ledger.control import ControlSocket
+from alineod.ledger.failures import REPLICATOR_DOWN
+from alineod.ledger.litestream import STUCK, UNREACHABLE
+from alineod.ledger.order import SOCKET, Order, read_sign_age, write_order
 from alineod.ledger.pace import Next, Pace
 from alineod.ledger.port import Replicator
 from alineod.ledger.replica import Replica, build_ledger_prefix
 from alineod.ledger.restore import restore_replica
-from alineod.ledger.term import SOCKET, Term, write_order
 from alineod.settings import BucketSettings
 
 log = logging.getLogger(__name__)
 RUN_DIRECTORY = Path("/run/alineod")
 """Shared with the sidecar."""
+SIGN_LIMIT = 5.0
+"""Seconds without a sign of life of the sidecar until a silent Litestream is put down to it."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,11 @@ class LitestreamReplicator:
     env: Mapping[str, str]
     monotonic: Callable[[], float] = time.monotonic
     _pace: Pace = field(default_factory=Pace)
-    _order: Term | None = None
+    _order: Order | None = None
 
     def begin(self, epoch: int, database: Path) -> None:
-        self._give(Term(str(database), self.instance, epoch, self.settings))
+        self._pace = Pace(database.stat().st_size)
+        self._give(Order(str(database), self.instance, epoch, self.settings))
 
     def sync(self, database: Path) -> None:
         began = self.monotonic()
@@ -54,6 +59,8 @@ class LitestreamReplicator:
             reply = ControlSocket(self.run / SOCKET, self.settings).sync(database, self._pace.timeout)
         except AlineoError as failure:
             self._follow(self._pace.note_failure(failure, self.monotonic()), failure)
+            if failure.reason in (STUCK, UNREACHABLE):
+                self._check_sidecar(failure)
             raise
         self._pace.note_success(self.monotonic() - began)
         if reply.replicated_txid > reply.txid:
@@ -67,6 +74,12 @@ class LitestreamReplicator:
         place = Replica(self.settings, self.instance, epoch)
         await restore_replica(self.bucket, place.prefix, target, self.env)
 
+    def _check_sidecar(self, failure: AlineoError) -> None:
+        if (age := read_sign_age(self.run)) > SIGN_LIMIT:
+            silent = "has given no sign of life yet" if age == float("inf") else f"is silent for {age:.0f} s"
+            message = f"The sidecar litestream {silent}. Look at that container and its log. ({failure.message})"
+            raise Unavailable(REPLICATOR_DOWN, message) from failure
+
     def _follow(self, what: Next, failure: AlineoError) -> None:
         if what is Next.REPLACE and self._order is not None:
             log.warning("Litestream is replaced: it keeps every sync waiting")
@@ -75,7 +88,7 @@ class LitestreamReplicator:
             message = f"{failure.message} That lasted, so this term ends: the next one checks the ledger's file first."
             raise Damaged("ReplicationBroken", message) from failure
 
-    def _give(self, order: Term) -> None:
+    def _give(self, order: Order) -> None:
         self._order = order
         write_order(self.run, order)
 

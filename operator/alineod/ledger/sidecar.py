@@ -1,10 +1,11 @@
-"""`alineod litestream`: the operator's sidecar. Runs Litestream on what the operator orders (see `term`).
+"""`alineod litestream`: the operator's sidecar. Runs Litestream on what the operator orders (see `order`).
 
 It waits for an order, starts Litestream with a configuration of its own making, starts it again when it ends, and
 starts it anew for every new order: Litestream cannot change its databases' settings while it runs. Must not know the
 ledger's content, nor whether this pod leads: an order comes only from who does.
 """
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -16,12 +17,14 @@ from pathlib import Path
 from alineod.clock import Clock, SystemClock
 from alineod.errors import AlineoError, Refused
 from alineod.ledger.litestream import VERSION, build_config, build_environment, find_program, render_config
-from alineod.ledger.term import SOCKET, Term, read_order
+from alineod.ledger.order import SOCKET, Order, read_order, write_sign
 
 DIRECTORY_VARIABLE = "ALINEOD_RUN_DIR"
 DEFAULT_DIRECTORY = "/run/alineod"
 LOOK = 0.1
 """Seconds between looks at the order and at Litestream."""
+SIGN = 1.0
+"""Seconds between signs of life."""
 STOP = 3.0
 """Seconds Litestream gets to end. It need not: what was acknowledged is in the bucket already."""
 FIRST_PAUSE, LAST_PAUSE = 0.2, 10.0
@@ -75,8 +78,9 @@ class Keeper:
     directory: Path
     env: Mapping[str, str]
     clock: Clock
-    _term: Term | None = None
+    _order: Order | None = None
     _process: subprocess.Popen[bytes] | None = None
+    _signed: float = -SIGN
     _started: float = 0.0
     _due: float = 0.0
     _pause: float = FIRST_PAUSE
@@ -84,35 +88,39 @@ class Keeper:
 
     def look(self) -> None:
         """One look at the order and at Litestream, and what follows from it."""
+        self._give_sign()
         try:
-            term = read_order(self.directory)
+            order = read_order(self.directory)
         except AlineoError as error:
             return self._say_once(f"The order in {self.directory} cannot be read: {error.message}")
-        if term != self._term:
-            self.stop()
-            self._term, self._pause, self._due = term, FIRST_PAUSE, 0.0
+        if order != self._order:
+            self._end(signal.SIGKILL)  # its term is over, or it is stuck: there is nothing to wait for
+            self._order, self._pause, self._due = order, FIRST_PAUSE, 0.0
         if self._process is not None and self._process.poll() is not None:
             self._note_end(self._process.returncode)
-        if term is not None and self._process is None and self.clock.monotonic() >= self._due:
-            self._start(term)
+        if order is not None and self._process is None and self.clock.monotonic() >= self._due:
+            self._start(order)
         return None
 
     def stop(self) -> None:
         """End Litestream, if it runs."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is None:
             return
-        process.terminate()
+        process.send_signal(how)
         try:
             process.wait(STOP)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
-    def _start(self, term: Term) -> None:
+    def _start(self, order: Order) -> None:
         config = self.directory / "litestream.json"
-        config.write_text(render_config(build_config(Path(term.database), term.replica, self.directory / SOCKET)))
-        say(f"Replicating {term.database} to {term.bucket.name}/{term.replica.path}.")
+        config.write_text(render_config(build_config(Path(order.database), order.replica, self.directory / SOCKET)))
+        say(f"Replicating {order.database} to {order.bucket.name}/{order.replica.path}.")
         self._started = self.clock.monotonic()
         self._process = subprocess.Popen(
             [self.program, "replicate", "-no-expand-env", "-config", config],
@@ -127,6 +135,13 @@ class Keeper:
         say(f"Litestream ended with {code}; it is started again in {self._pause:g} s.")
         self._process, self._due = None, now + self._pause
         self._pause = min(self._pause * 2, LAST_PAUSE)
+
+    def _give_sign(self) -> None:
+        now = self.clock.monotonic()
+        if now - self._signed >= SIGN:
+            self._signed = now
+            with contextlib.suppress(OSError):  # who misses the sign says so
+                write_sign(self.directory)
 
     def _say_once(self, sentence: str) -> None:
         if sentence != self._said:

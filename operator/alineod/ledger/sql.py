@@ -1,4 +1,4 @@
-"""All SQL of the ledger: schema, migrations, statements, and the few functions that run them.
+"""All SQL of the ledger but its schema: statements, and the few functions that run them.
 
 Every connection keeps `wal_autocheckpoint` at 0 and nobody here runs a checkpoint where there is a replica: only
 Litestream may, because a checkpoint it did not see loses rows without a trace. Must not know about threads or the loop.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alineod.domain.events import Row
-from alineod.errors import Conflict, Damaged, Fenced, Refused
+from alineod.errors import Conflict, Damaged, Fenced
 from alineod.ledger.chain import Head, Plan, Stored, decide_append, parse_row
 from alineod.ledger.records import Prepared
 from alineod.ledger.saved import Saved
@@ -31,61 +31,14 @@ WRITER_PRAGMAS: Mapping[str, int | str] = {
 }
 READER_PRAGMAS: Mapping[str, int | str] = {"wal_autocheckpoint": 0, "busy_timeout": BUSY_TIMEOUT, "query_only": 1}
 
-# Applied in order, each in a transaction of its own that records it. Never changed once released.
-MIGRATIONS: Sequence[tuple[str, Sequence[str]]] = [
-    (
-        "events",
-        [
-            """CREATE TABLE meta (key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID""",
-            """CREATE TRIGGER meta_is_kept BEFORE UPDATE ON meta
-               WHEN NEW.key IS NOT OLD.key OR NEW.key <> 'epoch' OR NEW.value < OLD.value
-               BEGIN SELECT RAISE(ABORT, 'only the epoch changes, and only upwards'); END""",
-            """CREATE TRIGGER meta_stays BEFORE DELETE ON meta
-               BEGIN SELECT RAISE(ABORT, 'the identity of a ledger is never deleted'); END""",
-            """CREATE TABLE events (
-                 seq INTEGER PRIMARY KEY,
-                 id TEXT NOT NULL UNIQUE,
-                 time INTEGER NOT NULL,
-                 run TEXT NOT NULL,
-                 agent TEXT,
-                 event TEXT NOT NULL,
-                 payload TEXT NOT NULL,
-                 prev BLOB NOT NULL,
-                 hash BLOB NOT NULL
-               ) STRICT""",
-            """CREATE INDEX events_of_run ON events (run, seq)""",
-            """CREATE INDEX events_of_agent ON events (agent, seq) WHERE agent IS NOT NULL""",
-            """CREATE TRIGGER events_follow BEFORE INSERT ON events
-               WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM events)
-               BEGIN SELECT RAISE(ABORT, 'a row follows the last one without a gap'); END""",
-            """CREATE TRIGGER events_stand BEFORE UPDATE ON events
-               BEGIN SELECT RAISE(ABORT, 'events are never changed'); END""",
-            """CREATE TRIGGER events_stay BEFORE DELETE ON events
-               BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END""",
-        ],
-    ),
-    (
-        "saved",
-        [
-            """CREATE TABLE saved (
-                 seq INTEGER PRIMARY KEY, hash BLOB NOT NULL, version TEXT NOT NULL, body BLOB NOT NULL) STRICT""",
-        ],
-    ),
-]
-
-CREATE_MIGRATIONS = """CREATE TABLE IF NOT EXISTS migrations (
-  version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"""
-SELECT_VERSION = "SELECT coalesce(max(version), 0) FROM migrations"
-INSERT_MIGRATION = "INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)"
-
 SELECT_META = "SELECT key, value FROM meta"
 SELECT_EPOCH = "SELECT value FROM meta WHERE key = 'epoch'"
 INSERT_META = "INSERT INTO meta (key, value) VALUES (?, ?)"
 UPDATE_EPOCH = "UPDATE meta SET value = ? WHERE key = 'epoch'"
 
 SELECT_HEAD = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
-INSERT_EVENT = """INSERT INTO events (seq, time, id, run, agent, event, payload, prev, hash)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+INSERT_EVENTS = "INSERT INTO events (seq, time, id, run, agent, event, payload, prev, hash) VALUES "
+ONE_EVENT = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT_EVENTS = "SELECT seq, time, id, run, agent, event, payload, prev, hash FROM events"
 BY_IDS = " WHERE id IN "
 BY_PLACE = " WHERE seq > :after AND seq <= :until"
@@ -103,6 +56,7 @@ COUNT_EVENTS = "SELECT event, count(*), sum(length(payload)) FROM events GROUP B
 SELECT_SPAN = "SELECT min(time), max(time) FROM events"
 
 _IDS_AT_ONCE = 500
+_ROWS_AT_A_TIME = 100
 _ROWS_AT_ONCE = 2000
 _NO_LIMIT = -1
 LAST_SEQ = 2**63 - 1
@@ -182,27 +136,6 @@ def copy(connection: sqlite3.Connection, target: Path) -> None:
         connection.backup(new)
 
 
-def migrate(connection: sqlite3.Connection, time: int) -> None:
-    """Bring the schema up to date. Safe to run again, and to be killed in the middle of.
-
-    Raises:
-        Refused: `LedgerTooNew`.
-    """
-    connection.execute(CREATE_MIGRATIONS)
-    [version] = connection.execute(SELECT_VERSION).fetchone()
-    if version > len(MIGRATIONS):
-        raise Refused(
-            "LedgerTooNew",
-            f"The ledger has schema version {version}, this program knows {len(MIGRATIONS)}. Use the version of"
-            " alineod that wrote it or a later one.",
-        )
-    for number, (name, statements) in enumerate(MIGRATIONS[version:], start=version + 1):
-        with transaction(connection):
-            for statement in statements:
-                connection.execute(statement)
-            connection.execute(INSERT_MIGRATION, (number, name, time))
-
-
 def read_identity(connection: sqlite3.Connection) -> Identity | None:
     """None for a file that was created and not yet given one."""
     meta = dict(connection.execute(SELECT_META).fetchall())
@@ -254,8 +187,16 @@ def write_batch(
             written.update((row.id, row) for row in plan.added)
             outcomes.append(plan)
         new = [row for plan in outcomes if isinstance(plan, Plan) for row in plan.new]
-        connection.executemany(INSERT_EVENT, map(_build_record, new))
+        _insert(connection, new)
     return outcomes
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[Stored]) -> None:
+    """Many rows by each statement: after each one this thread has to wait until the loop lets it go on."""
+    for start in range(0, len(rows), _ROWS_AT_A_TIME):
+        some = rows[start : start + _ROWS_AT_A_TIME]
+        values = [value for row in some for value in _build_record(row)]
+        connection.execute(INSERT_EVENTS + ", ".join([ONE_EVENT] * len(some)), values)
 
 
 def write_saved(connection: sqlite3.Connection, epoch: int, saved: Saved) -> None:

@@ -4,6 +4,7 @@ Puts the parts together on the loop. Does not know how the file came to be where
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +15,7 @@ from alineod.clock import Clock
 from alineod.domain.events import Entry, Row
 from alineod.domain.state import State
 from alineod.errors import AlineoError, Unavailable
+from alineod.ledger.failures import CLOSED, LOCAL_PATIENCE
 from alineod.ledger.folded import Folded
 from alineod.ledger.port import READ_LIMIT, Acknowledger, Listener, Observe, Replication, Unsubscribe
 from alineod.ledger.queue import RETRY_AFTER, AppendQueue, Bounds, Request
@@ -21,8 +23,10 @@ from alineod.ledger.read import Reader
 from alineod.ledger.records import prepare_entries
 from alineod.ledger.saved import build_saved
 from alineod.ledger.sql import Identity
-from alineod.ledger.writer import CLOSED, Answers, Told, Writer
+from alineod.ledger.writer import Answers, Told, Writer
+from alineod.threads import run_apart
 
+log = logging.getLogger(__name__)
 Fatal = Callable[[AlineoError], None]
 Chore = Callable[[], Coroutine[Any, Any, None]]
 KEEP_EVERY = 5000
@@ -41,7 +45,7 @@ class Limits:
     append: float = 20.0
     failing: float = 1.0
     close: float = 5.0
-    volume: float = 30.0
+    volume: float = LOCAL_PATIENCE
     queue: Bounds = field(default_factory=Bounds)
 
 
@@ -78,7 +82,7 @@ class SqliteLedger:
         patience = limits.volume if acknowledger.configured else None
         self._writer = Writer(path, identity.epoch, state.seq, self._queue, acknowledger, clock, told, patience)
         self._writer.start()
-        self._chores = [self._loop.create_task(chore(), name="ledger chore") for chore in chores]
+        self._chores = [self._loop.create_task(_run_chore(chore), name="ledger chore") for chore in chores]
 
     @property
     def state(self) -> State:
@@ -93,13 +97,14 @@ class SqliteLedger:
         return self._writer.replication
 
     async def append(self, entries: Sequence[Entry]) -> list[Row]:
+        self._queue.admit(len(entries))
         request = Request(prepare_entries(entries), self._loop.create_future())
         began = self._clock.monotonic()
         self._queue.put(request)
         try:
             rows = await self._wait(request.token)
         except TimeoutError:
-            raise self._explain_wait() from None
+            raise self._explain_wait(self._clock.monotonic() - began) from None
         finally:
             self._queue.withdraw(request)
         self._observe.append(self._clock.monotonic() - began)
@@ -116,7 +121,7 @@ class SqliteLedger:
     async def close(self) -> None:
         for chore in self._chores:
             chore.cancel()
-        await asyncio.to_thread(self._writer.close, self._limits.close)
+        await run_apart(partial(self._writer.close, self._limits.close))
         await asyncio.sleep(0)  # the last answers are on their way to the loop
         await self._reader.close()
 
@@ -163,11 +168,19 @@ class SqliteLedger:
         if failure.reason != CLOSED:
             self._fatal(failure)
 
-    def _explain_wait(self) -> Unavailable:
+    def _explain_wait(self, waited: float) -> Unavailable:
         failing = self.replication.failing
-        why = failing.failure.message if failing else f"The ledger took longer than {self._limits.append:g} s."
+        why = failing.failure.message if failing else f"The ledger took longer than {waited:.1f} s."
         return Unavailable(
             "NotAcknowledged",
             f"The event was not acknowledged in time and may still come to stand: ask again with the same id. {why}",
             RETRY_AFTER,
         )
+
+
+async def _run_chore(chore: Chore) -> None:
+    """The ledger goes on without a chore that failed."""
+    try:
+        await chore()
+    except Exception:
+        log.exception("a chore of the ledger failed")

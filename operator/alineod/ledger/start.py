@@ -22,15 +22,13 @@ from alineod.ledger.sources import Found, FromBucket, FromVolume, New, Source, c
 class Opening:
     """What to open.
 
-    `epoch` is the least the new term may be numbered; `owner` a name that no other process has; `patience` is how many
-    seconds the first confirmation may take.
+    `epoch` is the least the new term may be numbered; `owner` a name that no other process has.
     """
 
     volume: Path
     instance: str
     epoch: int
     owner: str = ""
-    patience: float = 60.0
 
 
 class Start:
@@ -45,7 +43,7 @@ class Start:
 
     async def look(self) -> None:
         """Which terms there are, here and in the bucket."""
-        local = self._volume.read_terms()
+        local = await asyncio.to_thread(self._volume.read_terms)
         if self._fence is None:
             self._found = Found(local)
         else:
@@ -62,7 +60,7 @@ class Start:
 
     async def build(self) -> Built:
         """The new term's file, aside."""
-        self._volume.delete_leftovers()
+        await asyncio.to_thread(self._volume.delete_leftovers)
         now = int(self._clock.now().timestamp() * 1_000_000)
         whole = self._volume.in_doubt
         making = Making(self._opening.instance, self._epoch, now, self._make_secret, whole)
@@ -71,17 +69,20 @@ class Start:
             self._volume.delete_doubt()
         return built
 
-    def place(self) -> Path:
+    async def place(self) -> Path:
         """Into its own place on the volume."""
-        return self._volume.write_term(self._epoch)
+        return await asyncio.to_thread(self._volume.write_term, self._epoch)
 
-    async def replicate(self, path: Path) -> None:
-        """Have the new term replicated, and wait until all of it is in the bucket."""
-        if self._remote is not None:
-            self._remote.replicator.begin(self._epoch, path)
-            await _confirm_first(
-                ReplicaAcknowledger(partial(self._remote.replicator.sync, path)), self._opening.patience
-            )
+    async def replicate(self, path: Path, report: Callable[[AlineoError], None]) -> None:
+        """Have the new term replicated, and wait until all of it is in the bucket, however long that takes."""
+        if self._remote is None:
+            return
+        acknowledger = ReplicaAcknowledger(partial(self._remote.replicator.sync, path))
+        try:
+            await asyncio.to_thread(self._remote.replicator.begin, self._epoch, path)
+            await asyncio.to_thread(acknowledger.confirm, report)
+        finally:
+            acknowledger.stop()
 
     async def publish(self, path: Path) -> Acknowledger:
         """Whoever comes next begins from this term."""
@@ -90,12 +91,12 @@ class Start:
         published = await self._swap(self._fence, self._epoch)
         return ReplicaAcknowledger(partial(self._remote.replicator.sync, path), partial(self._fence.check, published))
 
-    def open(self) -> None:
+    async def open(self) -> None:
         """Say on the volume, too, that events may be acknowledged in this term."""
-        self._volume.write_mark(self._epoch)
+        await asyncio.to_thread(self._volume.write_mark, self._epoch)
 
-    def clean(self) -> None:
-        self._volume.delete_others(self._epoch)
+    async def clean(self) -> None:
+        await asyncio.to_thread(self._volume.delete_others, self._epoch)
 
     async def _swap(self, fence: Fence, data: int) -> Seen:
         current = Current(epoch=self._epoch, data=data, owner=self._opening.owner)
@@ -111,11 +112,11 @@ class Start:
             if not others:
                 raise
             if isinstance(source, FromVolume):
-                self._volume.set_aside(source.epoch)
+                await asyncio.to_thread(self._volume.set_aside, source.epoch)
         return await self._build_first(making, others)
 
     async def _build_from(self, source: Source, making: Making) -> Built:
-        target = self._volume.create_building()
+        target = await asyncio.to_thread(self._volume.create_building)
         match source:
             case New():
                 return await asyncio.to_thread(build_new, target, making)
@@ -127,21 +128,3 @@ class Start:
                 return await asyncio.to_thread(check_restored, target, making)
             case _:
                 assert_never(source)
-
-
-async def _confirm_first(acknowledger: Acknowledger, patience: float) -> None:
-    problems: list[AlineoError] = []
-    timer = asyncio.get_running_loop().call_later(patience, acknowledger.stop)
-    confirmed = False
-    try:
-        await asyncio.to_thread(acknowledger.confirm, problems.append)
-        confirmed = True
-    except Unavailable as error:
-        if not problems:
-            raise
-        message = f"The bucket did not confirm the ledger within {patience:g} s: {problems[-1].message}"
-        raise Unavailable("NotReplicated", message) from error
-    finally:
-        timer.cancel()
-        if not confirmed:
-            acknowledger.stop()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from datetime import timedelta
 
 from alineod.clock import Clock
@@ -24,7 +25,13 @@ async def tidy_former_terms(remote: Remote, epoch: int, clock: Clock) -> None:
     while True:
         await asyncio.sleep(pause)
         pause = EVERY
+        stopped = threading.Event()
         try:
-            await asyncio.to_thread(delete_former_terms, remote.bucket, remote.prefix, epoch, clock.now() - AGE)
+            await asyncio.to_thread(
+                delete_former_terms, remote.bucket, remote.prefix, epoch, clock.now() - AGE, stopped.is_set
+            )
+        except asyncio.CancelledError:
+            stopped.set()
+            raise
         except AlineoError as error:
             log.warning("the replicas of former terms could not be removed: %s", error.message)

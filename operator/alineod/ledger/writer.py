@@ -19,7 +19,7 @@ from alineod.domain.events import Row
 from alineod.errors import AlineoError, Conflict, Damaged, Unavailable
 from alineod.ledger import sql
 from alineod.ledger.chain import parse_row
-from alineod.ledger.failures import explain_sqlite
+from alineod.ledger.failures import build_closed, explain_sqlite
 from alineod.ledger.port import Acknowledger, Failing, Observe, Replication
 from alineod.ledger.queue import AppendQueue
 from alineod.ledger.records import Prepared
@@ -34,8 +34,6 @@ LINGER_LIMIT = 0.025
 """Seconds."""
 FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
 """Seconds between tries of a transaction, doubling."""
-CLOSED = "LedgerClosed"
-"""The reason of everything that fails because the ledger was closed."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Writer:
 
     def close(self, grace: float) -> None:
         """Write what is queued, for at most `grace` seconds, and fail the rest. Blocks; not for the loop."""
-        self._queue.close(_build_closed())
+        self._queue.close(build_closed())
         if self._thread.ident is None:
             return
         self._thread.join(grace)
@@ -105,7 +103,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        failure: AlineoError = _build_closed()
+        failure: AlineoError = build_closed()
         try:
             self._work()
         except Exception as error:
@@ -166,7 +164,7 @@ class Writer:
                     raise failure from error
                 self._report(failure)
             if self._stopped.wait(pause):
-                raise _build_closed()
+                raise build_closed()
             pause = min(pause * 2, LAST_PAUSE)
 
     def _is_over(self, started: float) -> bool:
@@ -215,7 +213,3 @@ class Writer:
             return explain_sqlite(error, self._path)
         log.error("the ledger's writer failed", exc_info=error)
         return Damaged("WriterFailed", f"The ledger's writer failed ({error!r}). Report this with the operator's log.")
-
-
-def _build_closed() -> Unavailable:
-    return Unavailable(CLOSED, "The ledger is closed; ask again once the operator is back.")

@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol, TypeVar
 
 import aiohttp
@@ -44,16 +44,22 @@ class Bridges(Protocol):
 
 
 class HttpBridges:
-    """Bridges and checkpointers by the IP address of their pod."""
+    """Bridges and checkpointers by the IP address of their pod.
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self._session = session
+    `remaining`: the seconds for which this process may still act. What has an effect lasts no longer; a fork has none
+    that anybody but this leader would look for.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, remaining: Callable[[], float] = lambda: float("inf")) -> None:
+        self._session, self._remaining = session, remaining
 
     async def read_state(self, pod: PodFacts, token: str) -> BridgeState:
         return await self._call(BridgeState, "GET", _url(pod, BRIDGE_PORT, "/v1/state"), token)
 
     async def start_turn(self, pod: PodFacts, token: str, request: TurnRequest) -> TurnAccepted:
-        return await self._call(TurnAccepted, "POST", _url(pod, BRIDGE_PORT, "/v1/turns"), token, encode(request))
+        url = _url(pod, BRIDGE_PORT, "/v1/turns")
+        seconds = min(CALL_SECONDS, max(0.001, self._remaining()))
+        return await self._call(TurnAccepted, "POST", url, token, encode(request), seconds=seconds)
 
     async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult:
         url = _url(pod, CHECKPOINTER_PORT, "/v1/forks")
@@ -76,7 +82,7 @@ class HttpBridges:
     async def _call(
         self, kind: type[M], method: str, url: str, token: str, body: bytes | None = None, seconds: float = CALL_SECONDS
     ) -> M:
-        timeout = aiohttp.ClientTimeout(total=seconds, connect=CALL_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=CALL_SECONDS, ceil_threshold=float("inf"))
         try:
             async with self._session.request(
                 method, url, data=body, headers=_headers(token), timeout=timeout

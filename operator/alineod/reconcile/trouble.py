@@ -43,7 +43,7 @@ def compute_seen(replication: Replication, now: float, time: float) -> tuple[Tro
     lag = replication.compute_lag(now)
     if lag < SLOW:
         return None
-    message = f"the bucket takes more than {SLOW:g} s to confirm an event; everything waits for it, and nothing is lost"
+    message = f"an event waits for the bucket for more than {SLOW:g} s; everything waits with it, and nothing is lost"
     return Trouble("BucketSlow", message), time - lag
 
 
@@ -73,7 +73,6 @@ class LedgerWatch:
     ) -> None:
         self._world, self._home, self._tell, self._mended = world, home, tell, mended
         self._said: Said | None = None
-        self._failed = False
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -85,9 +84,6 @@ class LedgerWatch:
         """One look, and what follows from it."""
         world, replication = self._world, self._world.ledger.replication
         now = world.clock.monotonic()
-        if self._failed and replication.failing is None:
-            self._mended()
-        self._failed = replication.failing is not None
         before = self._said
         self._said = decide_said(before, compute_seen(replication, now, world.now()), now)
         shown = None if self._said is None else _build_shown(self._said)
@@ -98,6 +94,7 @@ class LedgerWatch:
             self._begin(self._said, shown)
         elif before is not None and self._said is None:
             self._end(before)
+            self._mended()
         self._wake()
 
     def _begin(self, said: Said, shown: Trouble) -> None:

@@ -28,9 +28,7 @@ def main() -> None:
 
 async def _run(order: dict[str, Any]) -> None:
     bucket = BucketSettings(**order["bucket"]) if order["bucket"] else None
-    opening = Opening(
-        Path(order["volume"]), order["instance"], order["epoch"], owner=f"appender {os.getpid()}", patience=30.0
-    )
+    opening = Opening(Path(order["volume"]), order["instance"], order["epoch"], owner=f"appender {os.getpid()}")
     ledger = await open_ledger(opening, SystemClock(), _build_remote(bucket, order) if bucket else None)
     _say({"opened": ledger.epoch, "seq": ledger.acknowledged_seq})
     await asyncio.gather(*(_append(ledger, client, order["round"]) for client in range(order["clients"])))

@@ -39,8 +39,8 @@ class World:
     def bucket(self) -> BucketSettings:
         return BucketSettings(self.store.bucket, "some/prefix", self.store.endpoint, REGION)
 
-    def build_opening(self, volume: str = "volume", epoch: int = 1, patience: float = 20.0) -> Opening:
-        return Opening(self.directory / volume, self.instance, epoch, owner=f"owner of {volume}", patience=patience)
+    def build_opening(self, volume: str = "volume", epoch: int = 1) -> Opening:
+        return Opening(self.directory / volume, self.instance, epoch, owner=f"owner of {volume}")
 
     def build_remote(self, run: str = "run", **keys: str) -> Remote:
         (self.directory / run).mkdir(exist_ok=True)

@@ -14,7 +14,7 @@ import pytest
 from alineod.bucket.s3 import S3Bucket, S3Options
 from alineod.clock import SystemClock
 from alineod.errors import AlineoError, Damaged, Fenced, Refused, Unavailable
-from alineod.ledger import sql
+from alineod.ledger import schema, sql
 from alineod.ledger.build import verify_file
 from alineod.ledger.control import ControlSocket
 from alineod.ledger.fence import Fence
@@ -115,7 +115,7 @@ def busy_replica(world: World) -> Iterator[tuple[Path, ControlSocket]]:
     """A database whose replica is tidied up all the time: levels, snapshots and retention of seconds."""
     database, socket = world.directory / "ledger.db", world.directory / "socket"
     with closing(sql.open_writer(database)) as connection:
-        sql.migrate(connection, 0)
+        schema.migrate(connection, 0)
         sql.write_identity(connection, sql.Identity(world.instance, b"1" * 32, 1))
     config = dict(build_config(database, Replica(world.bucket, world.instance, 1), socket)) | {
         "levels": [{"interval": "1s"}, {"interval": "2s"}],

@@ -2,9 +2,12 @@
 
 import asyncio
 import os
+import random
+import re
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +15,12 @@ import pytest
 from alineod.clock import SystemClock
 from alineod.domain.events import Row
 from alineod.domain.facts import Trouble
-from alineod.errors import Unavailable
+from alineod.errors import AlineoError, Unavailable
 from alineod.kube.gateway import EventRecord
 from alineod.kube.objects import SWARMS
+from alineod.ledger import replicate, start
+from alineod.ledger.acknowledge import ReplicaAcknowledger
+from alineod.ledger.failures import LOCAL_REASONS, REPLICATOR_DOWN
 from alineod.ledger.open import open_ledger
 from alineod.ledger.sqlite import SqliteLedger
 from alineod.metrics import Metrics
@@ -23,7 +29,7 @@ from alineod.reconcile.gather_swarm import gather_swarm
 from alineod.reconcile.trouble import LedgerWatch
 from tests.component.ledger.conftest import Program, World
 from tests.component.ledger.test_replication import Sidecars, find_child, until
-from tests.support.bad_door import Answer, Behaviour, Door, Late, Open, Silent, bad_door
+from tests.support.bad_door import Answer, Behaviour, Door, Late, Narrow, Open, Silent, bad_door
 from tests.support.seaweed import Seaweed, running_seaweed
 from tests.unit.ledger.entries import build_entry
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
@@ -51,11 +57,11 @@ Opens = Callable[..., Awaitable[SqliteLedger]]
 async def open_there() -> AsyncIterator[Opens]:
     opened: list[SqliteLedger] = []
 
-    async def start(world: World) -> SqliteLedger:
+    async def open_one(world: World) -> SqliteLedger:
         opened.append(await open_ledger(world.build_opening(), CLOCK, world.build_remote()))
         return opened[-1]
 
-    yield start
+    yield open_one
     for ledger in opened:
         await ledger.close()
 
@@ -87,14 +93,19 @@ async def expect_held(ledger: SqliteLedger, number: int) -> Unavailable:
     return caught.value
 
 
-async def append_at_last(ledger: SqliteLedger, *numbers: int) -> list[Row]:
+async def append_at_last(ledger: SqliteLedger, *numbers: int, text: str = "") -> list[Row]:
     """As every caller does: again under the same ids until it is acknowledged."""
     async with asyncio.timeout(60):
         while True:
             try:
-                return await ledger.append([build_entry(number) for number in numbers])
+                return await ledger.append([build_entry(number, text=text) for number in numbers])
             except Unavailable:
                 await asyncio.sleep(0.2)
+
+
+def build_noise(seed: int) -> str:
+    """A million characters that can be packed into half of that."""
+    return random.Random(seed).randbytes(500_000).hex()
 
 
 @pytest.mark.behaviour("9.3")
@@ -162,6 +173,48 @@ async def test_a_sidecar_that_is_gone_holds_everything_until_it_is_back(
     assert failing.failure.reason == "ReplicatorUnreachable"
     start_sidecar()
     await until(lambda: ledger.acknowledged_seq == 1)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGSTOP, signal.SIGKILL])
+async def test_a_sidecar_that_hangs_or_stays_away_leaves_the_term_to_another_pod(
+    world: World, start_sidecar: Sidecars, monkeypatch: pytest.MonkeyPatch, stop: signal.Signals
+) -> None:
+    monkeypatch.setattr(start, "ReplicaAcknowledger", partial(ReplicaAcknowledger, patience=3.0))
+    monkeypatch.setattr(replicate, "SIGN_LIMIT", 2.0)
+    sidecar, ends = start_sidecar(), list[AlineoError]()
+    ledger = await open_ledger(world.build_opening(), CLOCK, world.build_remote(), fatal=ends.append)
+    await ledger.append([build_entry(1)])
+    litestream = find_child(sidecar.process.pid, "litestream")
+    assert litestream is not None
+    for process in (sidecar.process.pid, litestream):
+        os.kill(process, stop)
+    with pytest.raises(Unavailable):
+        await ledger.append([build_entry(2)])
+    await until(lambda: bool(ends))
+    assert [end.reason for end in ends] == [REPLICATOR_DOWN]
+    assert REPLICATOR_DOWN in LOCAL_REASONS
+    assert re.match(r"The sidecar litestream is silent for \d+ s\. Look at that container", ends[0].message)
+    await ledger.close()
+
+
+async def test_a_narrow_way_to_the_bucket_lets_a_large_ledger_begin_and_a_large_event_through(
+    world: World, door: Door, start_sidecar: Sidecars, open_there: Opens
+) -> None:
+    start_sidecar()
+    ledger = await open_there(world)
+    for number in range(1, 4):
+        await ledger.append([build_entry(number, text=build_noise(number))])
+    await ledger.close()
+
+    door.behaviour = Narrow(300_000)
+    said = list[AlineoError]()
+    async with asyncio.timeout(150):
+        again = await open_ledger(world.build_opening(), CLOCK, world.build_remote(), report=said.append)
+    assert "BucketSlow" in [error.reason for error in said], "the way was not narrow"
+    assert again.acknowledged_seq == 3
+    door.behaviour = Narrow(150_000)
+    assert len(await append_at_last(again, 9, text=build_noise(9))) == 1
+    await again.close()
 
 
 @pytest.fixture

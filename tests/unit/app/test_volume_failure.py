@@ -9,7 +9,7 @@ import pytest
 
 from alineod.app import opening
 from alineod.errors import AlineoError, Damaged, Fenced, Unavailable
-from alineod.kube.exits import LEASE_LOST, VOLUME_FAILED
+from alineod.kube.exits import LEASE_LOST, POD_FAILED
 from alineod.kube.health import Health, decide_readiness
 from tests.support.manual_clock import ManualClock
 
@@ -65,7 +65,7 @@ Build = Callable[[object | None], Scene]
 @pytest.mark.parametrize(
     ("bucket", "error", "done"),
     [
-        ("b", FULL, ["release", (VOLUME_FAILED, FULL.message)]),
+        ("b", FULL, ["release", (POD_FAILED, FULL.message)]),
         (None, FULL, [(LEASE_LOST, FULL.message)]),
         ("b", Damaged("DatabaseDamaged", "broken"), [(LEASE_LOST, "broken")]),
         ("b", Fenced("LaterTerm", "later"), [(LEASE_LOST, "later")]),
@@ -86,8 +86,8 @@ async def test_a_volume_on_which_no_ledger_can_be_opened_keeps_the_lease_for_a_w
     scene = build("b")
     with pytest.raises(Ended):
         await opening._try(scene.parts, "the ledger", fail)
-    assert scene.now > opening.VOLUME_PATIENCE
-    assert scene.done[-2:] == ["release", (VOLUME_FAILED, FULL.message)]
+    assert scene.now >= opening.LOCAL_PATIENCE
+    assert scene.done[-2:] == ["release", (POD_FAILED, FULL.message)]
     assert scene.done[1:3] == [FULL.message] * 2  # said in /readyz until then
 
 

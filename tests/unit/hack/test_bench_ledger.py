@@ -79,7 +79,7 @@ class Log:
         await asyncio.sleep(0)
         if self.busy:
             self.busy -= 1
-            raise Unavailable("LedgerBusy", "Later.")
+            raise Unavailable("QueueFull", "Later.")
         self.appends.append(entries)
 
 

@@ -151,6 +151,50 @@ def test_a_released_lease_is_taken_at_once_in_the_next_epoch() -> None:
     assert other.epochs == [2]
 
 
+def test_who_gives_the_lease_back_may_not_act_from_then_on() -> None:
+    lease, led = Lease(), list[bool]()
+    with contending(lease) as [me]:
+        wait(me.acquired)
+        write = lease.write
+
+        def write_and_look(record: LeaseRecord, acquired: datetime, seconds: float) -> LeaseRecord:
+            led.append(me.elector.is_leader)
+            assert seconds > 0
+            return write(record, acquired, seconds)
+
+        lease.write = write_and_look  # type: ignore[method-assign]
+        until(lambda: bool(led))
+        assert set(led) == {True}
+        led.clear()
+        me.elector.release()
+    assert led[-1] is False
+    assert lease.record is not None
+    assert lease.record.holder == ""
+
+
+def test_a_renewal_that_is_under_way_when_the_lease_is_given_back_does_not_take_it_again() -> None:
+    lease, asked, go = Lease(), threading.Event(), threading.Event()
+    with contending(lease) as [me]:
+        wait(me.acquired)
+        write = lease.write
+
+        def write_late(record: LeaseRecord, acquired: datetime, seconds: float) -> LeaseRecord:
+            asked.set()
+            wait(go)
+            return write(record, acquired, seconds)
+
+        lease.write = write_late  # type: ignore[method-assign]
+        wait(asked)
+        releasing = threading.Thread(target=me.elector.release)
+        releasing.start()
+        until(lambda: not me.elector.is_leader)
+        go.set()
+        releasing.join(20)
+        assert not me.elector.is_leader
+    assert lease.record is not None
+    assert (lease.record.holder, me.why) == ("", "")
+
+
 def test_a_standby_takes_a_released_lease_when_its_watch_tells() -> None:
     lease = Lease()
     with contending(lease, "leader", timing=SLOW) as [leader]:

@@ -18,8 +18,8 @@ from alineod.ledger.litestream import (
     list_keys,
     render_config,
 )
+from alineod.ledger.order import Order, read_order, write_order
 from alineod.ledger.replica import Replica, build_epoch_name, build_ledger_prefix, parse_epoch_name
-from alineod.ledger.term import Term, read_order, write_order
 from alineod.settings import BucketSettings
 
 BUCKET = BucketSettings("b", "some/prefix", "http://s3:8333", "us-east-1")
@@ -123,11 +123,11 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_order_is_read_as_it_was_written(tmp_path: Path) -> None:
-    term = Term("/data/ledger.db", "default", 3, BUCKET)
+    term = Order("/data/ledger.db", "default", 3, BUCKET)
     assert read_order(tmp_path) is None
     write_order(tmp_path, term)
     assert read_order(tmp_path) == term
-    write_order(tmp_path, Term("/data/ledger.db", "default", 4, BUCKET))
+    write_order(tmp_path, Order("/data/ledger.db", "default", 4, BUCKET))
     assert [path.name for path in tmp_path.iterdir()] == ["replicate.json"]
     (tmp_path / "replicate.json").write_text("{")
     with pytest.raises(Refused):

@@ -192,9 +192,8 @@ async def test_an_event_of_a_later_version_is_refused_and_nothing_set_aside(tmp_
         odd = replace(row, seq=2, id="odd", event="agent.dreamt", payload='{"event":"agent.dreamt"}', prev=row.hash)
         odd = replace(odd, hash=compute_hash(odd))
         hashes = bytes.fromhex(odd.prev), bytes.fromhex(odd.hash)
-        connection.execute(
-            sql.INSERT_EVENT, (odd.seq, odd.time, odd.id, odd.run, odd.agent, odd.event, odd.payload, *hashes)
-        )
+        values = (odd.seq, odd.time, odd.id, odd.run, odd.agent, odd.event, odd.payload, *hashes)
+        connection.execute(sql.INSERT_EVENTS + sql.ONE_EVENT, values)
     with pytest.raises(Refused) as caught:
         await open_volume(tmp_path)
     assert caught.value.message.startswith("Row 2 (agent.dreamt): A payload is no event this version knows")

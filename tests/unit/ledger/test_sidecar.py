@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from alineod.errors import Refused
-from alineod.ledger.sidecar import FIRST_PAUSE, STEADY, Keeper, check_version
-from alineod.ledger.term import Term, write_order
+from alineod.ledger.order import Order, read_sign_age, write_order
+from alineod.ledger.sidecar import FIRST_PAUSE, SIGN, STEADY, Keeper, check_version
 from alineod.settings import BucketSettings
 
 BUCKET = BucketSettings("b", "p", "", "r")
-TERM = Term("/data/e1/ledger.db", "default", 1, BUCKET)
-LATER = Term("/data/e2/ledger.db", "default", 2, BUCKET)
+ORDER = Order("/data/e1/ledger.db", "default", 1, BUCKET)
+LATER = Order("/data/e2/ledger.db", "default", 2, BUCKET)
 
 
 class Hand:
@@ -83,7 +83,7 @@ def test_without_an_order_nothing_is_started(stay: Stage) -> None:
 
 
 def test_an_order_is_kept(stay: Stage) -> None:
-    write_order(stay.directory, TERM)
+    write_order(stay.directory, ORDER)
     stay.look(1)
     first = stay.keeper._process
     for _ in range(5):
@@ -96,18 +96,18 @@ def test_an_order_is_kept(stay: Stage) -> None:
 
 
 def test_a_new_order_ends_the_old_one_at_once(stay: Stage) -> None:
-    write_order(stay.directory, TERM)
+    write_order(stay.directory, ORDER)
     stay.look(1)
     first = stay.keeper._process
     write_order(stay.directory, LATER)
     stay.look(2)
     assert first is not None
-    assert first.returncode == -15
+    assert first.returncode == -9
     assert json.loads((stay.directory / "config").read_text())["dbs"][0]["path"] == "/data/e2/ledger.db"
 
 
 def test_what_falls_is_started_again_less_and_less_often(fall: Stage) -> None:
-    write_order(fall.directory, TERM)
+    write_order(fall.directory, ORDER)
     fall.look(1)
     for number, pause in enumerate([FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4], start=1):
         until(lambda: fall.keeper.look() is None and fall.keeper._process is None)
@@ -119,7 +119,7 @@ def test_what_falls_is_started_again_less_and_less_often(fall: Stage) -> None:
 
 
 def test_what_ran_for_long_is_started_again_soon(fall: Stage) -> None:
-    write_order(fall.directory, TERM)
+    write_order(fall.directory, ORDER)
     fall.look(1)
     fall.keeper._pause = 10.0
     fall.clock.time += STEADY + 1
@@ -131,7 +131,7 @@ def test_what_ran_for_long_is_started_again_soon(fall: Stage) -> None:
 def test_an_order_that_cannot_be_read_is_told_once_and_changes_nothing(
     stay: Stage, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write_order(stay.directory, TERM)
+    write_order(stay.directory, ORDER)
     stay.look(1)
     (stay.directory / "replicate.json").write_text("{")
     capfd.readouterr()
@@ -144,13 +144,41 @@ def test_an_order_that_cannot_be_read_is_told_once_and_changes_nothing(
 def test_one_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("alineod.ledger.sidecar.STOP", 0.2)
     stage = Stage(tmp_path, f"trap '' TERM; touch {tmp_path}/deaf; while :; do sleep 0.1; done")
-    write_order(tmp_path, TERM)
+    write_order(tmp_path, ORDER)
     stage.look(1)
     until((tmp_path / "deaf").exists)
     process = stage.keeper._process
     stage.keeper.stop()
     assert process is not None
     assert process.returncode == -9
+
+
+def test_another_order_does_not_wait_for_the_one_before_to_end(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, f"trap '' TERM; touch {tmp_path}/deaf; while :; do sleep 0.1; done")
+    write_order(tmp_path, ORDER)
+    stage.look(1)
+    until((tmp_path / "deaf").exists)
+    before = stage.keeper._process
+    write_order(tmp_path, LATER)
+    stage.look(2)
+    assert before is not None
+    assert before.returncode == -9
+    stage.keeper.stop()
+
+
+def test_the_sidecar_gives_a_sign_of_life_with_and_without_an_order(stay: Stage) -> None:
+    assert read_sign_age(stay.directory) == float("inf")
+    stay.keeper.look()
+    sign = stay.directory / "alive"
+    assert 0 <= read_sign_age(stay.directory) < 60
+    sign.write_text("")  # as it is for a moment while it is written
+    assert read_sign_age(stay.directory) == float("inf")
+    stay.keeper.look()
+    assert sign.read_text() == ""
+    stay.clock.time += SIGN
+    write_order(stay.directory, ORDER)
+    stay.look(1)
+    assert 0 <= read_sign_age(stay.directory) < 60
 
 
 def test_only_the_proven_version_will_do(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from alineod.errors import Conflict, Damaged, Fenced, Refused
-from alineod.ledger import sql
+from alineod.ledger import schema, sql
 from alineod.ledger.chain import Head, Plan, verify_rows
 from alineod.ledger.failures import explain_sqlite
 from alineod.ledger.records import prepare_entries
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def connection(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sql.open_writer(path)) as made:
-        sql.migrate(made, TIME)
+        schema.migrate(made, TIME)
         sql.write_identity(made, IDENTITY)
         yield made
 
@@ -127,7 +127,7 @@ def test_thousands_of_ids_in_a_batch(connection: sqlite3.Connection) -> None:
 
 def test_an_empty_file_has_no_head_and_no_identity(path: Path) -> None:
     with closing(sql.open_writer(path)) as made:
-        sql.migrate(made, TIME)
+        schema.migrate(made, TIME)
         assert sql.read_identity(made) is None
         assert sql.read_head(made) == Head()
 
@@ -161,7 +161,7 @@ def migrate_until(path: Path, statement: int) -> bool:
     with closing(sqlite3.connect(path, isolation_level=None, factory=Mortal)) as connection:
         connection.left = statement
         try:
-            sql.migrate(connection, TIME)
+            schema.migrate(connection, TIME)
         except (Stop, sqlite3.ProgrammingError):
             return False
     return True
@@ -175,17 +175,17 @@ def test_a_migration_that_is_cut_off_is_done_again(tmp_path: Path) -> None:
         with closing(sql.open_writer(path)) as again:
             found = {name for (name,) in again.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
             assert found in (set(), {"migrations"}, {"migrations", "meta", "events"})
-            sql.migrate(again, TIME)
+            schema.migrate(again, TIME)
             sql.write_identity(again, IDENTITY)
             append(again, 1)
-            assert again.execute("SELECT count(*) FROM migrations").fetchone() == (len(sql.MIGRATIONS),)
-    assert cuts > sum(len(statements) for _, statements in sql.MIGRATIONS)
+            assert again.execute("SELECT count(*) FROM migrations").fetchone() == (len(schema.MIGRATIONS),)
+    assert cuts > sum(len(statements) for _, statements in schema.MIGRATIONS)
 
 
 def test_a_ledger_of_a_later_version_is_refused(connection: sqlite3.Connection) -> None:
-    connection.execute(sql.INSERT_MIGRATION, (99, "from the future", TIME))
+    connection.execute(schema.INSERT_MIGRATION, (99, "from the future", TIME))
     with pytest.raises(Refused) as caught:
-        sql.migrate(connection, TIME)
+        schema.migrate(connection, TIME)
     assert caught.value.reason == "LedgerTooNew"
     assert "schema version 99, this program knows 2. Use the version of alineod that wrote it" in caught.value.message
 

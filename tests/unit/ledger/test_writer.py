@@ -168,7 +168,7 @@ async def test_a_crowd_is_turned_away(open_file: Open) -> None:
     await until(lambda: gate.calls == 1)
     tasks += [asyncio.ensure_future(ledger.append([build_entry(n)])) for n in range(1, 13)]
     await asyncio.sleep(0)
-    assert [task.exception().reason for task in tasks if task.done()] == ["LedgerBusy"] * 2  # type: ignore[union-attr]
+    assert [task.exception().reason for task in tasks if task.done()] == ["QueueFull"] * 2  # type: ignore[union-attr]
     gate.let(1000)
     await settle(*tasks)
 

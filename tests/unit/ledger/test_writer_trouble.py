@@ -124,7 +124,7 @@ async def test_large_appends_are_turned_away_by_their_bytes(open_file: Open) -> 
     large = "x" * 400_000
     tasks += [asyncio.ensure_future(ledger.append([build_entry(n, text=large)])) for n in range(1, 5)]
     await asyncio.sleep(0)
-    assert [task.exception().reason for task in tasks if task.done()] == ["LedgerBusy"] * 2  # type: ignore[union-attr]
+    assert [task.exception().reason for task in tasks if task.done()] == ["QueueFull"] * 2  # type: ignore[union-attr]
     gate.let(1000)
     await settle(*tasks)
 

@@ -3,9 +3,11 @@
 Litestream can also be told over its socket (`/register` with a replica URL), but a URL carries no sync interval (the
 background upload of one second would come back, and with it the slow first sync after an outage), and a Litestream
 that was killed forgets it. A file outlives both containers, so the sidecar needs nobody to tell it again; that it has
-begun shows in the first sync that is confirmed.
+begun shows in the first sync that is confirmed. That the sidecar is at work at all shows in a second file, its sign of
+life: Litestream may be silent for reasons of the bucket, its keeper never is.
 """
 
+import time
 from pathlib import Path
 
 from alineod.ledger.replica import Replica
@@ -13,10 +15,10 @@ from alineod.settings import BucketSettings
 from alineod.wire.base import Message, decode, encode
 
 SOCKET = "litestream.sock"
-_FILE = "replicate.json"
+_FILE, _SIGN = "replicate.json", "alive"
 
 
-class Term(Message, frozen=True):
+class Order(Message, frozen=True):
     """One term's database and its place in the bucket. Holds no key of the bucket.
 
     `attempt` counts the Litestreams that had to be replaced: another order starts another one.
@@ -33,20 +35,33 @@ class Term(Message, frozen=True):
         return Replica(self.bucket, self.instance, self.epoch)
 
 
-def write_order(directory: Path, term: Term) -> None:
-    """Have the sidecar replicate `term` and nothing else; a reader sees the old file or the new one."""
+def write_order(directory: Path, order: Order) -> None:
+    """Have the sidecar replicate `order` and nothing else; a reader sees the old file or the new one."""
     written = directory / f"{_FILE}.new"
-    written.write_bytes(encode(term))
+    written.write_bytes(encode(order))
     written.replace(directory / _FILE)
 
 
-def read_order(directory: Path) -> Term | None:
+def read_order(directory: Path) -> Order | None:
     """What is to be replicated; None when nothing is.
 
     Raises:
         Refused: `InvalidBody`; the file is not one `write_order` wrote.
     """
     try:
-        return decode(Term, (directory / _FILE).read_bytes())
+        return decode(Order, (directory / _FILE).read_bytes())
     except FileNotFoundError:
         return None
+
+
+def write_sign(directory: Path) -> None:
+    """The sidecar is at work. Both containers have the machine's monotonic clock, which nobody sets."""
+    (directory / _SIGN).write_text(repr(time.monotonic()))
+
+
+def read_sign_age(directory: Path) -> float:
+    """Seconds since the sidecar's last sign of life; infinite when there was none."""
+    try:
+        return time.monotonic() - float((directory / _SIGN).read_text() or "-inf")
+    except FileNotFoundError:
+        return float("inf")
