@@ -111,14 +111,26 @@ func destroy(_ context.Context, o options) error {
 	return locked(o, cluster.Exclusive, func(out *cluster.Progress) error {
 		c, err := cluster.Open(o.cache, o.name, out)
 		if errors.Is(err, cluster.ErrAbsent) {
-			out.Say("there is no cluster %s", o.name)
-			return nil
+			return destroyRemains(o, out)
 		}
 		if err != nil {
 			return err
 		}
 		return c.Destroy()
 	})
+}
+
+func destroyRemains(o options, out *cluster.Progress) error {
+	found, err := cluster.DeleteRemains(o.cache, o.name)
+	if err != nil {
+		return err
+	}
+	if found {
+		out.Say("what was left of cluster %s is gone", o.name)
+	} else {
+		out.Say("there is no cluster %s", o.name)
+	}
+	return nil
 }
 
 func load(_ context.Context, o options) error {
