@@ -2,9 +2,8 @@
 
     <base>/checkpoints/<namespace>/<agent>/<turn>-<incarnation>.tar.zst
     <base>/forks/<namespace>/<child>/<fork id>.tar.zst
-    <base>/ledger/e<epoch>/...
 
-`base` is `<prefix>/<instance>`, or the instance alone where there is no prefix.
+`base` is `<prefix>/<instance>`, or the instance alone where there is no prefix. `<base>/ledger/` is the ledger's own.
 """
 
 import re
@@ -46,10 +45,6 @@ def build_fork_prefix(base: str, namespace: str, child: str) -> str:
 
 def build_fork_key(base: str, namespace: str, child: str, fork_id: str) -> str:
     return build_fork_prefix(base, namespace, child) + f"{fork_id}.tar.zst"
-
-
-def build_ledger_prefix(base: str, epoch: int) -> str:
-    return f"{base}/ledger/e{epoch:09d}/"
 
 
 def build_probe_key(base: str, nonce: str) -> str:

@@ -13,7 +13,6 @@ from alineod.checkpoints.keys import (
     build_checkpoint_key,
     build_checkpoint_prefix,
     build_fork_key,
-    build_ledger_prefix,
     build_probe_key,
     parse_checkpoint_name,
 )
@@ -29,7 +28,6 @@ def test_keys() -> None:
     assert build_checkpoint_key("p/i", "ns", "sw-lead", 7, 2) == "p/i/checkpoints/ns/sw-lead/000007-2.tar.zst"
     assert build_checkpoint_key("p/i", "ns", "a", 7, 2).startswith(build_checkpoint_prefix("p/i", "ns", "a"))
     assert build_fork_key("p/i", "ns", "kid", "f1") == "p/i/forks/ns/kid/f1.tar.zst"
-    assert build_ledger_prefix("p/i", 12) == "p/i/ledger/e000000012/"
     assert build_probe_key("p/i", "x") == "p/i/probe/x"
 
 
