@@ -191,11 +191,12 @@ class Contender:
             gate.end()
 
     async def _work(self, gate: Gate, life: int) -> None:
-        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         loop = asyncio.get_running_loop()
+        ended: asyncio.Future[AlineoError] = loop.create_future()
 
         def fail(error: AlineoError) -> None:
-            loop.call_soon_threadsafe(lambda: ended.done() or ended.set_exception(error))
+            # As a result: an append may have raised it first, and then nobody asks here any more.
+            loop.call_soon_threadsafe(lambda: ended.done() or ended.set_result(error))
 
         held: Any = HeldBucket(self.bucket, gate)
         ledger = await open_ledger(
@@ -213,7 +214,7 @@ class Contender:
                 if ended.done():
                     append.cancel()
                     await asyncio.gather(append, return_exceptions=True)
-                    return ended.result()
+                    raise ended.result()
                 self.acknowledged += append.result()
         finally:
             await ledger.close()
