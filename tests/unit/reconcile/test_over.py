@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from alineod.crd.parse import parse_agent
-from alineod.domain.actions import AdoptAgent
-from alineod.errors import Conflict, Unavailable
-from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref
+from alineod.domain.actions import AdoptAgent, DeleteAgent, DeletePod
+from alineod.errors import Conflict, NotFound, Unavailable
+from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource
 from alineod.podspec import names
-from alineod.reconcile.act import apply_owner
+from alineod.reconcile.act import apply_owner, delete_object
 from alineod.reconcile.archives import delete_archives, delete_expired
 from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.passes import write_status
@@ -45,6 +45,28 @@ async def test_an_owner_is_not_written_over_a_newer_object() -> None:
     with pytest.raises(Conflict):
         await apply_owner(simulation.world, swarm, AdoptAgent(seen["name"], seen["uid"], seen["resourceVersion"]))
     assert simulation.read(AGENTS, "survey-lead") == newer
+
+
+@pytest.mark.parametrize("changed", ["resourceVersion", "uid"])
+@pytest.mark.parametrize(
+    ("kind", "name", "build"),
+    [(PODS, "survey-lead-1", DeletePod), (AGENTS, "survey-lead", DeleteAgent)],
+    ids=["a pod", "an Agent"],
+)
+async def test_nothing_but_what_was_seen_is_deleted(
+    kind: Resource, name: str, build: type[DeletePod | DeleteAgent], changed: str
+) -> None:
+    simulation = await _settled()
+    now = simulation.read(kind, name)
+    seen = now["metadata"] | {changed: "1"}
+    with pytest.raises(Conflict):
+        await delete_object(simulation.world, kind, LEAD, build(name, seen["uid"], seen["resourceVersion"]))
+    assert simulation.read(kind, name) == now
+    await delete_object(
+        simulation.world, kind, LEAD, build(name, now["metadata"]["uid"], now["metadata"]["resourceVersion"])
+    )
+    with pytest.raises(NotFound):
+        simulation.read(kind, name)
 
 
 async def test_a_pod_of_a_later_epoch_is_not_called_stale() -> None:
