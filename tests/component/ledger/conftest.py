@@ -6,17 +6,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 
 import alineod
+from alineod.app.opening import LONGEST_SILENCE
 from alineod.bucket.port import Bucket
-from alineod.bucket.s3 import S3Bucket, S3Options
+from alineod.bucket.s3 import S3Bucket, build_options
 from alineod.clock import SystemClock
 from alineod.ledger.replicate import Remote, build_remote
 from alineod.ledger.start import Opening
@@ -52,19 +51,13 @@ class World:
         return {**build_plain_env(), **self.store.env}
 
     def build_bucket(self, **keys: str) -> Bucket:
-        """The operator's client, with these keys (`id`, `secret`) instead of the good ones."""
-        # The client reads its keys when it signs; a session of its own keeps them apart from the environment.
-        bucket = S3Bucket(S3Options(self.store.bucket, self.store.endpoint, REGION, connect_timeout=2), SystemClock())
-        bucket._client = boto3.session.Session().client(
-            "s3",
-            endpoint_url=self.store.endpoint,
-            region_name=REGION,
-            aws_access_key_id=keys.get("id", self.store.env["AWS_ACCESS_KEY_ID"]),
-            aws_secret_access_key=keys.get("secret", self.store.env["AWS_SECRET_ACCESS_KEY"]),
-            verify=True,
-            config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, connect_timeout=2),
-        )
-        return bucket
+        """The operator's client, with these keys (by their names in the environment) instead of the good ones."""
+        with pytest.MonkeyPatch.context() as environment:
+            for name in [name for name in os.environ if name.startswith("AWS_")]:
+                environment.delenv(name)
+            for name, value in {**self.store.env, **keys}.items():
+                environment.setenv(name, value)
+            return S3Bucket(replace(build_options(self.bucket), read_timeout=LONGEST_SILENCE), SystemClock())
 
 
 def build_plain_env() -> dict[str, str]:

@@ -174,7 +174,7 @@ async def test_a_bucket_that_is_away_lets_nothing_begin(world: World, start_side
 
 @pytest.mark.behaviour("9.8")
 async def test_wrong_keys_are_said_by_the_first_look(world: World) -> None:
-    for keys in ({"secret": "wrong"}, {"id": "nobody"}):
+    for keys in ({"AWS_SECRET_ACCESS_KEY": "wrong"}, {"AWS_ACCESS_KEY_ID": "nobody"}):
         with pytest.raises(Denied) as caught:
             await open_ledger(world.build_opening(), CLOCK, world.build_remote(**keys))
         assert caught.value.reason == "BucketAccessDenied"
