@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)")
 YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
+METRIC = re.compile(r"\balineod_[a-z_]+")
 TARGET = re.compile(r"^([a-z0-9-]+):.*##", re.MULTILINE)
 
 
@@ -33,6 +34,13 @@ def test_every_target_that_is_named_exists(page: Path) -> None:
     calls = re.findall(r"\bmake ((?:-s |[a-z0-9-]+ ?)+)", "\n".join("\n".join(pair) for pair in code))
     named = {word for call in calls for word in call.split()} - {"-s"}
     assert named <= targets, f"{page.name} names targets that the Makefile lacks"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_names)
+def test_every_metric_that_is_named_exists(page: Path) -> None:
+    known = set(METRIC.findall((ROOT / "docs/reference/metrics.md").read_text()))
+    named = {re.sub("_(bucket|count|sum)$", "", name) for name in METRIC.findall(page.read_text())}
+    assert named <= known, f"{page.name} names metrics that the operator does not have"
 
 
 def _swarms() -> Iterator[tuple[str, dict[str, object]]]:
