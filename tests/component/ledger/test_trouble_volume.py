@@ -13,12 +13,14 @@ import pytest
 from alineod.clock import SystemClock
 from alineod.errors import AlineoError, Damaged, Unavailable
 from alineod.ledger import open as module
-from alineod.ledger import pace
+from alineod.ledger import pace, start
+from alineod.ledger.acknowledge import ReplicaAcknowledger
 from alineod.ledger.cli import main as ledger_command
 from alineod.ledger.open import open_ledger
 from alineod.ledger.sqlite import Limits, SqliteLedger
 from tests.component.ledger.conftest import World
 from tests.component.ledger.test_replication import Sidecars, until
+from tests.component.ledger.test_trouble_bucket import build_noise
 from tests.unit.ledger.entries import build_entry
 
 CLOCK = SystemClock()
@@ -132,6 +134,23 @@ async def test_with_a_bucket_a_full_volume_leaves_the_term_to_another(
     start_sidecar("run2")
     other = await open_there(world, remote=True, volume="other", run="run2")
     assert [row.id for row in await other.read()][:written] == [row.id for row in await ledger.read()]
+
+
+async def test_a_volume_that_litestream_finds_full_before_sqlite_does_leaves_the_term_to_another(
+    world: World, small: Path, start_sidecar: Sidecars, open_there: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "ReplicaAcknowledger", partial(ReplicaAcknowledger, patience=2.0))
+    start_sidecar()
+    ledger = await open_there(world, remote=True)
+    await ledger.append([build_entry(1, text=build_noise(1))])
+    # Room for the transaction, but not for Litestream's copy of it.
+    (small / "ballast").write_bytes(bytes(shutil.disk_usage(small).free - int(1.4 * MEGABYTE)))
+    with pytest.raises(Unavailable):
+        await ledger.append([build_entry(2, text=build_noise(2))])
+    assert ledger.replication.committed_seq == 2  # SQLite had room
+    await until(lambda: bool(open_there.ends))
+    assert [end.reason for end in open_there.ends] == ["LedgerDiskFull"]
+    assert ledger.acknowledged_seq == 1
 
 
 async def test_a_volume_that_becomes_read_only_leaves_the_term_to_another(
