@@ -10,6 +10,7 @@ from collections.abc import Callable
 from alineod.errors import AlineoError, Damaged, Fenced
 from alineod.ledger.failures import LOCAL_PATIENCE, LOCAL_REASONS, build_closed
 
+Step = Callable[[Callable[[], bool]], None]
 FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
 """Seconds between tries, doubling."""
 
@@ -30,14 +31,14 @@ class ReplicaAcknowledger:
     """Takes the steps that make committed rows safe, in order, each until it succeeds.
 
     Args:
-        steps: the upload, and what must be asked after it and before anything is acknowledged. What they raise is
-            reported and tried again, but for Fenced and Damaged, and for what another pod may do better (see
-            `failures`) after `patience` seconds.
+        steps: the upload, and what must be asked after it and before anything is acknowledged; each may ask what it is
+            given whether it was stopped. What they raise is reported and tried again, but for Fenced and Damaged, and
+            for what another pod may do better (see `failures`) after `patience` seconds.
     """
 
     configured = True
 
-    def __init__(self, *steps: Callable[[], None], patience: float = LOCAL_PATIENCE) -> None:
+    def __init__(self, *steps: Step, patience: float = LOCAL_PATIENCE) -> None:
         self._steps, self._patience = steps, patience
         self._stopped = threading.Event()
 
@@ -48,14 +49,16 @@ class ReplicaAcknowledger:
     def stop(self) -> None:
         self._stopped.set()
 
-    def _repeat(self, step: Callable[[], None], report: Callable[[AlineoError], None]) -> None:
+    def _repeat(self, step: Step, report: Callable[[AlineoError], None]) -> None:
         pause, well = FIRST_PAUSE, time.monotonic()
         while not self._stopped.is_set():
             try:
-                return step()
+                return step(self._stopped.is_set)
             except (Fenced, Damaged):
                 raise
             except AlineoError as failure:
+                if self._stopped.is_set():
+                    break
                 well = well if failure.reason in LOCAL_REASONS else time.monotonic()
                 if time.monotonic() - well >= self._patience:
                     raise

@@ -155,8 +155,11 @@ class Replicator(Protocol):
         """From now on replicate `database`, and nothing else, to the place of this term."""
         ...
 
-    def sync(self, database: Path) -> None:
+    def sync(self, database: Path, stopped: Callable[[], bool]) -> None:
         """Put everything that was committed before the call into the bucket, and return when it is there.
+
+        Args:
+            stopped: asked once in a while whether nobody waits any more.
 
         Raises:
             Unavailable, Denied, NotFound: it is not, or not yet; the message says why.

@@ -11,8 +11,8 @@ import msgspec
 from alineod.bucket.port import Bucket
 from alineod.errors import AlineoError, Damaged, Fenced, Unavailable
 from alineod.ledger.control import ControlSocket
-from alineod.ledger.failures import REPLICATOR_DOWN
-from alineod.ledger.litestream import STUCK, UNREACHABLE
+from alineod.ledger.failures import REPLICATOR_DOWN, build_closed
+from alineod.ledger.litestream import UNREACHABLE
 from alineod.ledger.order import SOCKET, Order, read_sign_age, write_order
 from alineod.ledger.pace import Next, Pace
 from alineod.ledger.port import Replicator
@@ -53,14 +53,19 @@ class LitestreamReplicator:
         self._pace = Pace(database.stat().st_size)
         self._give(Order(str(database), self.instance, epoch, self.settings))
 
-    def sync(self, database: Path) -> None:
+    def sync(self, database: Path, stopped: Callable[[], bool]) -> None:
+        def check() -> None:
+            if stopped():
+                raise build_closed()
+            self._check_sidecar("It does not answer")
+
         began = self.monotonic()
         try:
-            reply = ControlSocket(self.run / SOCKET, self.settings).sync(database, self._pace.timeout)
+            reply = ControlSocket(self.run / SOCKET, self.settings).sync(database, self._pace.timeout, check)
         except AlineoError as failure:
             self._follow(self._pace.note_failure(failure, self.monotonic()), failure)
-            if failure.reason in (STUCK, UNREACHABLE):
-                self._check_sidecar(failure)
+            if failure.reason == UNREACHABLE:
+                self._check_sidecar(failure.message)
             raise
         self._pace.note_success(self.monotonic() - began)
         if reply.replicated_txid > reply.txid:
@@ -74,11 +79,11 @@ class LitestreamReplicator:
         place = Replica(self.settings, self.instance, epoch)
         await restore_replica(self.bucket, place.prefix, target, self.env)
 
-    def _check_sidecar(self, failure: AlineoError) -> None:
+    def _check_sidecar(self, why: str) -> None:
         if (age := read_sign_age(self.run)) > SIGN_LIMIT:
             silent = "has given no sign of life yet" if age == float("inf") else f"is silent for {age:.0f} s"
-            message = f"The sidecar litestream {silent}. Look at that container and its log. ({failure.message})"
-            raise Unavailable(REPLICATOR_DOWN, message) from failure
+            message = f"The sidecar litestream {silent}. Look at that container and its log. ({why.rstrip('.')}.)"
+            raise Unavailable(REPLICATOR_DOWN, message)
 
     def _follow(self, what: Next, failure: AlineoError) -> None:
         if what is Next.REPLACE and self._order is not None:

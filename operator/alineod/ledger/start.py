@@ -89,7 +89,8 @@ class Start:
         if self._remote is None or self._fence is None:
             return LocalAcknowledger()
         published = await self._swap(self._fence, self._epoch)
-        return ReplicaAcknowledger(partial(self._remote.replicator.sync, path), partial(self._fence.check, published))
+        sync, check = self._remote.replicator.sync, self._fence.check
+        return ReplicaAcknowledger(partial(sync, path), lambda stopped: check(published))
 
     async def open(self) -> None:
         """Say on the volume, too, that events may be acknowledged in this term."""

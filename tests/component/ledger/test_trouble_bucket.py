@@ -18,7 +18,7 @@ from alineod.domain.facts import Trouble
 from alineod.errors import AlineoError, Unavailable
 from alineod.kube.gateway import EventRecord
 from alineod.kube.objects import SWARMS
-from alineod.ledger import replicate, start
+from alineod.ledger import pace, replicate, start
 from alineod.ledger.acknowledge import ReplicaAcknowledger
 from alineod.ledger.failures import LOCAL_REASONS, REPLICATOR_DOWN
 from alineod.ledger.open import open_ledger
@@ -159,6 +159,22 @@ async def test_a_litestream_that_is_stuck_is_replaced(world: World, start_sideca
     assert failing.failure.reason == "ReplicatorStuck"
     await until(lambda: ledger.acknowledged_seq == 2)
     assert find_child(sidecar.process.pid, "litestream") not in (None, stuck)
+
+
+async def test_a_ledger_that_waits_for_a_silent_bucket_can_be_closed(
+    world: World, door: Door, start_sidecar: Sidecars, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "SHORT", 600.0)
+    start_sidecar()
+    ledger = await open_ledger(world.build_opening(), CLOCK, world.build_remote())
+    door.behaviour = Silent()
+    appending = asyncio.create_task(ledger.append([build_entry(1)]))
+    await until(lambda: ledger.replication.committed_seq == 1)
+    async with asyncio.timeout(60):
+        await ledger.close()
+    with pytest.raises(Unavailable):
+        await appending
+    assert ledger.acknowledged_seq == 0
 
 
 async def test_a_sidecar_that_is_gone_holds_everything_until_it_is_back(

@@ -125,7 +125,7 @@ class CopyingReplicator:
     def begin(self, epoch: int, database: Path) -> None:
         self.epoch = epoch
 
-    def sync(self, database: Path) -> None:
+    def sync(self, database: Path, stopped: Callable[[], bool]) -> None:
         self.gate.call(lambda: self.bucket.put(self._key(self.epoch), copy_file(database)))
 
     async def restore(self, epoch: int, target: Path) -> None:

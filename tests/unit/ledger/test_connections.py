@@ -6,6 +6,7 @@ A checkpoint that Litestream did not see loses rows of the replica without a tra
 import re
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ class PatientReplicator:
     def begin(self, epoch: int, database: Path) -> None:
         pass
 
-    def sync(self, database: Path) -> None:
+    def sync(self, database: Path, stopped: Callable[[], bool]) -> None:
         pass
 
     async def restore(self, epoch: int, target: Path) -> None:
