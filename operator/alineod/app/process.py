@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections.abc import Mapping
 
+from alineod.app.garbage import Garbage
 from alineod.app.logs import start_logging
 from alineod.app.opening import build_bucket
 from alineod.app.parts import Parts
@@ -48,6 +49,7 @@ def main(env: Mapping[str, str]) -> int:
         print(f"alineod operator: {error.message}", file=sys.stderr)  # noqa: T201
         return 2
     start_logging(settings.log_format)
+    Garbage().start()
     return asyncio.run(_run(settings, access, env))
 
 
