@@ -79,6 +79,10 @@ bench-ledger: venv ## Figures: what a confirmed acknowledgement takes, beside pl
 bench-failover: bootstrap ## Figures: how long nobody leads after the leader stopped, crashed or is gone, by step
 	@$(PYTHON) -m hack.bench.failover $(BENCH_ARGS)
 
+.PHONY: bench-loop
+bench-loop: venv ## Figures: how late the operator's event loop is while 1,000 agents report (four minutes)
+	@$(PYTHON) -m hack.bench.loop $(BENCH_ARGS)
+
 .PHONY: bench-skeleton
 bench-skeleton: bootstrap ## Figures: starts, first turns, restores, idle memory and CPU
 	@$(PYTHON) -m hack.bench

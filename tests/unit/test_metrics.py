@@ -118,3 +118,13 @@ def test_they_are_served_as_open_metrics() -> None:
     assert 'alineod_agent_returns_total{rung="Restore"} 1.0' in text
     assert text.endswith("# EOF\n")
     assert generate_latest(metrics.registry).decode().count("# TYPE") == len(NAMES)
+
+
+def test_the_loops_lag_can_be_told_above_and_below_a_tenth_of_a_second() -> None:
+    """The promise is that the loop is never held up for longer."""
+    metrics = Metrics()
+    for seconds in (0.09, 0.1, 0.11):
+        metrics.observe_lag(seconds)
+    read = metrics.registry.get_sample_value
+    assert read("alineod_loop_lag_seconds_bucket", {"le": "0.1"}) == 2
+    assert read("alineod_loop_lag_seconds_count") == 3

@@ -252,7 +252,7 @@ class Simulation:
                 continue
             self.sandboxes.pods[facts.uid] = Sandbox()
             report = RestoreReport(start=order.sources[0].kind if order.sources else "fresh")
-            self.gateway.write_status(_ref_of(PODS, raw), _build_running(facts, encode(report).decode()))
+            self.gateway.write_status(_ref_of(PODS, raw), build_running(facts, encode(report).decode()))
 
     def delete_pod(self, agent: str) -> None:
         """The pod and everything in it are gone at once."""
@@ -266,7 +266,7 @@ class Simulation:
         return self.gateway.objects.read(Ref(resource, NAMESPACE, name))
 
 
-def _build_running(pod: PodFacts, restored: str) -> Json:
+def build_running(pod: PodFacts, restored: str) -> Json:
     return {
         "phase": "Running",
         "podIP": "10.0.0.1",
