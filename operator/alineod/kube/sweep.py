@@ -18,6 +18,8 @@ from alineod.kube.objects import Json, Ref, Resource, Watched, add_kind, read_re
 from alineod.kube.store import Store
 from alineod.metrics import Metrics
 
+PUTS_AT_ONCE = 100  # objects that are put into the store before others have their turn on the loop
+
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
@@ -109,7 +111,9 @@ class Sweep:
 
     async def _fetch_all(self) -> None:
         for watched in self._watched:
-            for obj in (await self._list(watched, metadata_only=False)).values():
+            for number, obj in enumerate((await self._list(watched, metadata_only=False)).values()):
+                if number % PUTS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
                 self._store.put(watched.resource, add_kind(watched.resource, obj))
 
     async def sweep(self) -> SweepReport:

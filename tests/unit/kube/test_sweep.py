@@ -12,7 +12,7 @@ from alineod.kube.gateway import Page
 from alineod.kube.memory import Call, MemoryGateway, Moment
 from alineod.kube.objects import AGENTS, MANAGED_BY, MANAGER, PODS, WATCHED, Json, Ref, read_ref, read_uid
 from alineod.kube.store import Change, Store
-from alineod.kube.sweep import Sweep, SweepOptions, SweepReport, run_resync
+from alineod.kube.sweep import PUTS_AT_ONCE, Sweep, SweepOptions, SweepReport, run_resync
 from alineod.metrics import Metrics
 
 AT_ONCE = SweepOptions(period=0.01, settle=0.0, look=0.001)
@@ -169,6 +169,25 @@ async def test_everything_is_read_before_any_watch_has_begun() -> None:
     assert bench.store.get(read_ref(AGENTS, made)) == made
     assert bench.store.read_refs(PODS) == {read_ref(PODS, pod): pod}
     assert not bench.store.put(AGENTS, made)
+
+
+async def test_others_have_their_turn_on_the_loop_while_everything_is_read() -> None:
+    bench, turns, puts = Bench(), 0, list[int]()
+    for number in range(2 * PUTS_AT_ONCE + 1):
+        bench.make(f"a{number}")
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    bench.store.listen(lambda change: puts.append(turns))
+    other = asyncio.create_task(take_turns())
+    await bench.sweep.look()
+    other.cancel()
+    assert len(puts) == 2 * PUTS_AT_ONCE + 1
+    assert max(puts.count(turn) for turn in puts) == PUTS_AT_ONCE
 
 
 async def test_what_went_between_the_first_list_and_the_watches_is_found_by_the_first_sweep() -> None:
