@@ -79,6 +79,8 @@ class WorkQueue(Generic[K]):
             task = asyncio.create_task(self._run_pass(key), name=f"pass {key}")
             self._passes.add(task)
             task.add_done_callback(self._passes.discard)
+            # Else all workers would begin in one turn of the loop, and everything else would wait for all of them.
+            await asyncio.sleep(0)
 
     async def drain(self, seconds: float) -> bool:
         """Start no further pass and wait for those under way; after `seconds` they are cancelled.

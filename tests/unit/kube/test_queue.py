@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -57,6 +58,29 @@ async def test_every_key_is_looked_at_and_never_twice_at_once() -> None:
         await until(lambda: queue.idle and set(seen) == set("abcde"))
     assert most <= FAST.workers
     assert set(outcomes) == {Outcome.DONE}
+
+
+async def test_everything_else_has_a_turn_of_the_loop_between_the_beginnings_of_two_passes() -> None:
+    """After a take-over every worker is free: their first steps together would hold the loop up for all of them."""
+    turns, began = 0, list[int]()
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def work(key: str) -> None:
+        began.append(turns)
+        await asyncio.sleep(0.001)
+
+    other = asyncio.create_task(take_turns())
+    async with running(work, replace(FAST, workers=5)) as (queue, _):
+        for key in "abcde":
+            queue.add(key)
+        await until(lambda: queue.idle and len(began) == 5)
+    other.cancel()
+    assert len(set(began)) == 5
 
 
 async def test_a_wish_for_a_later_look_is_kept() -> None:
