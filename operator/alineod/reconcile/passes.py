@@ -17,6 +17,7 @@ from alineod.reconcile.gather_swarm import gather_swarm
 from alineod.reconcile.world import World
 
 REFUSED_AGAIN = 30.0  # s until what was refused is tried again
+COUNT_EVERY = 10.0  # s between two writes of a swarm's status that only count the ledger on
 MAX_STEPS = 20  # decisions in one pass; more would be a circle
 log = logging.getLogger(__name__)
 
@@ -76,18 +77,30 @@ async def run_swarm_pass(world: World, key: str) -> float | None:
     else:
         log.warning("%s: more than %d decisions in one pass; the rest follows", key, MAX_STEPS)
         world.wake(Ref(SWARMS, *key.split("/")))
-    await _show_swarm(world, facts, swarm, decision)
+    due = await _show_swarm(world, facts, swarm, decision)
     if swarm is not None and decision.rule == "other_instance":
         await tell_left_alone(world, swarm)
-    return decision.again_after
+    return min((seconds for seconds in (decision.again_after, due) if seconds is not None), default=None)
 
 
-async def _show_swarm(world: World, facts: SwarmFacts, swarm: Swarm | None, decision: Decision) -> None:
+async def _show_swarm(world: World, facts: SwarmFacts, swarm: Swarm | None, decision: Decision) -> float | None:
+    """Write the status if it changed. Returns in how many seconds it is to be written, if that can wait.
+
+    Each event counts the ledger's number on, and each write wakes the next pass: agents that report would keep their
+    swarm's passes going without end.
+    """
     if swarm is None or decision.standing is None:
-        return
-    status = compute_swarm_status(facts, decision.standing, swarm.status)
-    if status != swarm.status:
-        await write_status(world, SWARMS, swarm, status.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return None
+    status, key = compute_swarm_status(facts, decision.standing, swarm.status), swarm.key
+    if status == swarm.status:
+        return None
+    now = world.clock.monotonic()
+    due = world.term.counted.get(key, -COUNT_EVERY) + COUNT_EVERY - now
+    if due > 0 and status.model_copy(update={"ledger": swarm.status.ledger}) == swarm.status:
+        return due
+    world.term.counted[key] = now
+    await write_status(world, SWARMS, swarm, status.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return None
 
 
 def build_refusal(decision: Decision, error: Refused) -> Decision:

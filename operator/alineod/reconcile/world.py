@@ -39,6 +39,7 @@ class Term:
     start_waits: dict[str, Trouble] = field(default_factory=dict)  # what a restore container waits for, by pod UID
     places: dict[str, int] = field(default_factory=dict)  # incarnations being brought back, by agent key
     said: dict[str, str] = field(default_factory=dict)  # the last decision in words, by key
+    counted: dict[str, float] = field(default_factory=dict)  # when a swarm's status was written, monotonic, by key
     ledger_trouble: Trouble | None = None  # why the ledger acknowledges nothing, as people are told
 
 
