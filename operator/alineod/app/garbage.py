@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 LONGEST = 0.025  # s
-YOUNG = 10_000
-"""New objects until they are looked at: most of what waits for an answer on behalf of 1,000 agents is gone by then."""
+YOUNG, MIDDLE, OLD = 3_000, 4, 100
+"""New objects until they are looked at, since most of what waits for an answer is gone by then; how often that is until
+those that were left are looked at, few at a time; and how often that is until all are.
+"""
 FULL = 2  # the oldest generation
 
 
@@ -28,7 +30,7 @@ class Garbage:
     def start(self) -> None:
         """What was imported stays for ever."""
         self._set_aside()
-        gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+        gc.set_threshold(YOUNG, MIDDLE, OLD)
         gc.callbacks.append(self.hear)
 
     def hear(self, phase: str, info: dict[str, Any]) -> None:

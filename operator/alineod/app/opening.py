@@ -35,7 +35,6 @@ from alineod.threads import run_apart
 T = TypeVar("T")
 LONGEST_PAUSE = 30.0  # s between tries
 LONGEST_SILENCE = 10.0  # s the bucket may say nothing; every acknowledgement waits for an answer of it
-LEDGER = "the ledger"
 log = logging.getLogger(__name__)
 
 
@@ -45,6 +44,31 @@ class Opened:
 
     ledger: Ledger
     cluster: str
+
+
+class Waiting:
+    """Why something is waited for: said in `/readyz`, and in the log when the reason is another one."""
+
+    def __init__(self, parts: Parts, what: str) -> None:
+        self._parts, self._what, self._reason = parts, what, ""
+        self._since: float | None = None
+
+    def say(self, error: AlineoError) -> None:
+        """May be called from another thread."""
+        if error.reason != self._reason:
+            log.warning("waiting for %s: %s", self._what, error)
+        self._reason = error.reason
+        self._parts.health.set_waiting(self._what, error.message)
+        now = self._parts.clock.monotonic()
+        if not is_local_failure(self._parts, error):
+            self._since = None
+        elif self._since is None:
+            self._since = now
+
+    @property
+    def is_for_another(self) -> bool:
+        """Whether it has lasted so long that another pod should try."""
+        return self._since is not None and self._parts.clock.monotonic() - self._since >= LOCAL_PATIENCE
 
 
 async def open_all(parts: Parts, gateway: Gateway, sight: Sight, epoch: int, takeover: Takeover) -> Opened:
@@ -65,13 +89,13 @@ async def open_all(parts: Parts, gateway: Gateway, sight: Sight, epoch: int, tak
 
 async def _begin_to_see(parts: Parts, gateway: Gateway, sight: Sight, takeover: Takeover) -> None:
     with takeover.timing("crds"):
-        await _try(parts, "the CRDs", lambda: _confirm_crds(gateway))
+        await _try(parts, "the CRDs", lambda _: _confirm_crds(gateway))
     sight.start()
 
 
 async def _identify(parts: Parts, gateway: Gateway, takeover: Takeover) -> str:
     with takeover.timing("identity"):
-        return await _try(parts, "the cluster's identity", lambda: _read_cluster_uid(gateway, parts.access))
+        return await _try(parts, "the cluster's identity", lambda _: _read_cluster_uid(gateway, parts.access))
 
 
 async def _begin_ledger(parts: Parts, epoch: int, takeover: Takeover) -> Ledger:
@@ -79,9 +103,9 @@ async def _begin_ledger(parts: Parts, epoch: int, takeover: Takeover) -> Ledger:
     if (bucket := parts.bucket) is not None:
         probe = build_probe_key(parts.base, parts.settings.pod_uid)
         with takeover.timing("probe"):
-            await _try(parts, "the bucket", lambda: asyncio.to_thread(bucket.probe, probe))
+            await _try(parts, "the bucket", lambda _: asyncio.to_thread(bucket.probe, probe))
     step = takeover.build_chain()
-    ledger = await _try(parts, LEDGER, lambda: _open_ledger(parts, epoch, step))
+    ledger = await _try(parts, "the ledger", lambda waiting: _open_ledger(parts, epoch, step, waiting))
     step("")
     if ledger.epoch > epoch:
         try:
@@ -93,38 +117,22 @@ async def _begin_ledger(parts: Parts, epoch: int, takeover: Takeover) -> Ledger:
     return ledger
 
 
-async def _try(parts: Parts, what: str, act: Callable[[], Awaitable[T]]) -> T:
-    """Until it works; a failure is said in `/readyz`, and once in the log."""
-    pause, well = 1.0, parts.clock.monotonic()
+async def _try(parts: Parts, what: str, act: Callable[[Waiting], Awaitable[T]]) -> T:
+    """Until it works; what it waits for is said."""
+    pause, waiting = 1.0, Waiting(parts, what)
     parts.health.set_waiting(what, "being opened")
-    say = _build_say(parts, what)
     while True:
         try:
-            result = await act()
+            result = await act(waiting)
         except AlineoError as error:
-            say(error)
-            well = well if is_local_failure(parts, error) else parts.clock.monotonic()
-            if parts.clock.monotonic() - well >= LOCAL_PATIENCE:
+            waiting.say(error)
+            if waiting.is_for_another:
                 await run_apart(partial(end_term, parts, error))
         else:
             parts.health.set_there(what)
             return result
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
-
-
-def _build_say(parts: Parts, what: str) -> Callable[[AlineoError], None]:
-    """What says why `what` is waited for. May be called from another thread."""
-    said = ""
-
-    def say(error: AlineoError) -> None:
-        nonlocal said
-        if error.message != said:
-            log.warning("waiting for %s: %s", what, error)
-        said = error.message
-        parts.health.set_waiting(what, said)
-
-    return say
 
 
 def is_local_failure(parts: Parts, error: AlineoError) -> bool:
@@ -165,7 +173,7 @@ def build_bucket(settings: Settings, clock: Clock) -> Bucket | None:
     return S3Bucket(replace(build_options(bucket), read_timeout=LONGEST_SILENCE), clock)
 
 
-async def _open_ledger(parts: Parts, epoch: int, step: Callable[[str], None]) -> Ledger:
+async def _open_ledger(parts: Parts, epoch: int, step: Callable[[str], None], waiting: Waiting) -> Ledger:
     settings, elector, metrics = parts.settings, parts.elector, parts.metrics
     opening = Opening(
         volume=settings.ledger_dir,
@@ -183,6 +191,6 @@ async def _open_ledger(parts: Parts, epoch: int, step: Callable[[str], None]) ->
         may_lead=lambda: elector.is_leader,
         fatal=lambda error: end_term(parts, error),
         step=step,
-        report=_build_say(parts, LEDGER),
+        report=waiting.say,
         observe=Observe(metrics.observe_append, metrics.observe_commit, metrics.observe_confirm, metrics.count_failure),
     )

@@ -118,6 +118,11 @@ async def _contend(parts: Parts, acquired: asyncio.Future[int], stopped: asyncio
         await cancel_all([dropping])
 
 
+def _say_failed(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("the task %s failed", task.get_name(), exc_info=error)
+
+
 async def _lead(parts: Parts, epoch: int, stopped: asyncio.Event, role: Role, dropping: "asyncio.Task[None]") -> None:
     writing = [asyncio.create_task(role.take_from_others(), name="role of others")]
 
@@ -128,6 +133,7 @@ async def _lead(parts: Parts, epoch: int, stopped: asyncio.Event, role: Role, dr
     async def on_serving() -> None:
         """Who looks for the leader waits for the label; what else is to be done waits for it only for a while."""
         writing.append(asyncio.create_task(take(), name="role"))
+        writing[-1].add_done_callback(_say_failed)
         await asyncio.wait(writing[1:], timeout=ROLE_PATIENCE)
 
     try:

@@ -96,7 +96,7 @@ class Elector:
         self._stale = True
         self._problem = "the lease was not read yet"
         self._wake, self._raised = threading.Event(), threading.Condition()
-        self._stopping, self._released = threading.Event(), threading.Event()
+        self._stopping, self._released, self._releasing = threading.Event(), threading.Event(), threading.Lock()
         self._talker = threading.Thread(target=self._run, name="elector", daemon=True)
         self._guard = threading.Thread(target=self._watch_deadline, name="elector-guard", daemon=True)
         self._log = logging.getLogger(__name__)
@@ -130,8 +130,9 @@ class Elector:
     def compute_remaining(self) -> float:
         """Seconds for which this process may still act; every request it makes has to end within them."""
         held = self._held
-        if held is None:
-            return 0.0
+        return self._compute_left(held) if held is not None else 0.0
+
+    def _compute_left(self, held: Held) -> float:
         return held.renewed + self._timing.renew_deadline - self._monotonic()
 
     def compute_read_age(self) -> float:
@@ -153,7 +154,8 @@ class Elector:
         with self._raised:
             self._floor = max(self._floor, floor)
             self._wake.set()
-            if not self._raised.wait_for(lambda: self.epoch >= floor, seconds):
+            self._raised.wait_for(lambda: self.epoch >= floor or self._stopping.is_set(), seconds)
+            if self.epoch < floor:
                 raise Unavailable(
                     "EpochNotRaised", f"The lease could not be moved on to epoch {floor}: {self._problem}."
                 )
@@ -161,10 +163,17 @@ class Elector:
 
     def release(self) -> None:
         """Stop, and let the next one begin at once. This process may not act from the beginning of this call on."""
+        with self._releasing:
+            if not self._released.is_set():
+                self._release()
+                self._released.set()
+
+    def _release(self) -> None:
         limit = self._compute_call_limit()
         with self._raised:
             self._stopping.set()
             self._held = None
+            self._raised.notify_all()
         self._wake.set()
         self._watch.stop()
         if self._talker.ident is not None:
@@ -172,7 +181,6 @@ class Elector:
         record = self._observed.record if self._observed is not None else None
         if record is not None and record.holder == self._me and not self._talker.is_alive():
             self._give_back(record, limit)
-        self._released.set()
 
     def _give_back(self, record: LeaseRecord, seconds: float) -> None:
         free = replace(record, holder="", duration=1.0)
@@ -262,6 +270,7 @@ class Elector:
         """Ends the process at the deadline, whatever the other thread is stuck in."""
         pause = min(1.0, self._timing.renew_deadline / 10)
         while not self._released.wait(pause):
-            if self._held is not None and self.compute_remaining() <= 0:
+            held = self._held
+            if held is not None and self._compute_left(held) <= 0:
                 self._die(f"the lease could not be renewed for {self._timing.renew_deadline:g} s: {self._problem}")
                 return

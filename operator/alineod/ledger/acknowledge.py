@@ -50,7 +50,7 @@ class ReplicaAcknowledger:
         self._stopped.set()
 
     def _repeat(self, step: Step, report: Callable[[AlineoError], None]) -> None:
-        pause, well = FIRST_PAUSE, time.monotonic()
+        pause, since = FIRST_PAUSE, None  # since when it fails for what is this pod's own
         while not self._stopped.is_set():
             try:
                 return step(self._stopped.is_set)
@@ -59,8 +59,9 @@ class ReplicaAcknowledger:
             except AlineoError as failure:
                 if self._stopped.is_set():
                     break
-                well = well if failure.reason in LOCAL_REASONS else time.monotonic()
-                if time.monotonic() - well >= self._patience:
+                now = time.monotonic()
+                since = now if since is None or failure.reason not in LOCAL_REASONS else since
+                if now - since >= self._patience:
                     raise
                 report(failure)
             self._stopped.wait(pause)

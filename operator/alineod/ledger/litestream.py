@@ -144,16 +144,16 @@ def explain_sync(text: str, bucket: BucketSettings) -> AlineoError:
             " It is asked again, and replaced if need be."
         )
         return Unavailable(STUCK, message)
-    if re.search(r"no space left on device|disk is full", text):
-        return Unavailable(
-            "LedgerDiskFull", f"The volume of the ledger is full. Enlarge it or free space on it. ({short})"
-        )
+    if _is_full(text):
+        return _build_full(short)
     return Unavailable(BROKEN, f"Litestream could not put the ledger into the bucket ({short}).")
 
 
 def explain_restore(text: str) -> AlineoError:
     """Our error for what `litestream restore` printed before it failed on files that are all here."""
     short = " ".join(text.split())[-400:]
+    if _is_full(text):
+        return _build_full(short)
     return Damaged("ReplicaDamaged", f"Litestream cannot make a database of its files ({short}).")
 
 
@@ -176,6 +176,14 @@ def _explain_s3(text: str, bucket: BucketSettings) -> AlineoError:
             f"No usable answer in time from {where}: it is slow, busy or away. It is tried again. ({short})",
         )
     return Unavailable("BucketUnreachable", f"No usable answer from {where}. It is tried again. ({short})")
+
+
+def _is_full(text: str) -> bool:
+    return re.search(r"no space left on device|disk is full", text) is not None
+
+
+def _build_full(short: str) -> Unavailable:
+    return Unavailable("LedgerDiskFull", f"The volume of the ledger is full. Enlarge it or free space on it. ({short})")
 
 
 def _is_s3(text: str) -> bool:

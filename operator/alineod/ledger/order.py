@@ -56,12 +56,15 @@ def read_order(directory: Path) -> Order | None:
 
 def write_sign(directory: Path) -> None:
     """The sidecar is at work. Both containers have the machine's monotonic clock, which nobody sets."""
-    (directory / _SIGN).write_text(repr(time.monotonic()))
+    written = directory / f"{_SIGN}.new"
+    written.write_text(repr(time.monotonic()))
+    written.replace(directory / _SIGN)
 
 
 def read_sign_age(directory: Path) -> float:
-    """Seconds since the sidecar's last sign of life; infinite when there was none."""
+    """Seconds since the sidecar's last sign of life; infinite when there was none since the machine started."""
     try:
-        return time.monotonic() - float((directory / _SIGN).read_text() or "-inf")
+        age = time.monotonic() - float((directory / _SIGN).read_text())
     except FileNotFoundError:
         return float("inf")
+    return age if age >= 0 else float("inf")

@@ -13,13 +13,15 @@ from alineod.errors import AlineoError
 from alineod.ledger.litestream import BROKEN, SLOW, STUCK
 
 SHORT, LONG = 2.0, 64.0
-"""Seconds for one sync."""
-STUCK_LIMIT = 10.0
+"""Seconds for one sync; the longest is followed by a short one."""
+STUCK_LIMIT, STUCK_LONGEST = 10.0, 60.0
 """Seconds for which Litestream may keep syncs waiting before it is replaced; doubled until a sync succeeds."""
 BROKEN_LIMIT = 30.0
 """Seconds for which it may fail at the ledger's own files before this term is given up."""
-RATE = 1 << 19
-"""Bytes a second that a term's first sync is given time for: the whole ledger goes up, beside a snapshot as large."""
+RATE = 1 << 17
+"""Bytes a second that a term's first sync is given time for: the whole ledger goes up, beside a snapshot as large.
+To cut it off would be to begin again.
+"""
 
 
 class Next(Enum):
@@ -34,28 +36,31 @@ class Pace:
     """One replicator's in one term; `size` is the bytes that its first sync uploads."""
 
     def __init__(self, size: int = 0) -> None:
-        self._longest = max(LONG, size / RATE)
-        self._stuck_limit = STUCK_LIMIT + size / RATE
-        self.timeout = SHORT + size / RATE
-        self._since: tuple[str, float] | None = None  # the reason that kept coming, and when it came first
+        first = size / RATE
+        self._again = self.timeout = SHORT + first
+        self._longest, self._stuck_longest = LONG + 8 * first, STUCK_LONGEST + 8 * first
+        self._stuck_limit = STUCK_LIMIT + first
+        self._since: tuple[str, float] | None = None  # the reason that kept coming, and since when
 
     def note_success(self, seconds: float) -> None:
         """A sync took so long; the next one may take about as long."""
-        self._longest, self._stuck_limit = LONG, STUCK_LIMIT
+        self._again, self._longest = SHORT, LONG
+        self._stuck_limit, self._stuck_longest = STUCK_LIMIT, STUCK_LONGEST
         self.timeout = min(max(SHORT, seconds * 2), LONG)
         self._since = None
 
-    def note_failure(self, failure: AlineoError, now: float) -> Next:
-        """A sync failed."""
+    def note_failure(self, failure: AlineoError, began: float, now: float) -> Next:
+        """A sync that began then has failed now."""
         reason = failure.reason
-        if reason == SLOW:
-            self.timeout = self.timeout * 2 if self.timeout < self._longest else SHORT
-        elif reason == STUCK:
-            self.timeout = min(self.timeout * 2, self._stuck_limit * 2)
         if self._since is None or self._since[0] != reason:
-            self._since = (reason, now)
+            self._since = (reason, began)
         lasted = now - self._since[1]
-        if reason == STUCK and lasted >= self._stuck_limit:
-            self._since, self._stuck_limit = None, self._stuck_limit * 2
+        if reason == SLOW:
+            self.timeout = min(self.timeout * 2, self._longest) if self.timeout < self._longest else self._again
+        elif reason == STUCK and lasted >= self._stuck_limit:
+            self._since, self._stuck_limit = None, min(self._stuck_limit * 2, self._stuck_longest)
+            self.timeout = self._again
             return Next.REPLACE
+        elif reason == STUCK:
+            self.timeout = min(self.timeout * 2, max(SHORT, self._stuck_limit - lasted))
         return Next.GIVE_UP if reason == BROKEN and lasted >= BROKEN_LIMIT else Next.TRY_AGAIN

@@ -45,6 +45,8 @@ class Reader:
             await connection.close()
 
     async def _open(self) -> aiosqlite.Connection:
+        if self._closed:
+            raise build_closed()
         if self._connection is None:
             path = self._path
             self._connection = await aiosqlite.Connection(lambda: sql.open_reader(path), iter_chunk_size=64)

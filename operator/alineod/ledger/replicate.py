@@ -63,7 +63,7 @@ class LitestreamReplicator:
         try:
             reply = ControlSocket(self.run / SOCKET, self.settings).sync(database, self._pace.timeout, check)
         except AlineoError as failure:
-            self._follow(self._pace.note_failure(failure, self.monotonic()), failure)
+            self._follow(self._pace.note_failure(failure, began, self.monotonic()), failure)
             if failure.reason == UNREACHABLE:
                 self._check_sidecar(failure.message)
             raise
@@ -95,7 +95,11 @@ class LitestreamReplicator:
 
     def _give(self, order: Order) -> None:
         self._order = order
-        write_order(self.run, order)
+        try:
+            write_order(self.run, order)
+        except OSError as error:
+            message = f"The order for Litestream cannot be written to {self.run}: {error}. Look at that volume."
+            raise Unavailable(UNREACHABLE, message) from error
 
 
 def build_remote(

@@ -29,6 +29,8 @@ from alineod.threads import run_apart
 log = logging.getLogger(__name__)
 Fatal = Callable[[AlineoError], None]
 Chore = Callable[[], Coroutine[Any, Any, None]]
+Outcome = tuple[Any, Sequence[Row] | AlineoError]
+ANSWERS_AT_ONCE = 50
 KEEP_EVERY = 5000
 """Events between two folds that are kept in the file."""
 
@@ -156,13 +158,19 @@ class SqliteLedger:
         if answers.rows and self.state.seq >= self._kept + KEEP_EVERY:
             self._kept = self.state.seq
             self._writer.keep(partial(build_saved, self.state, answers.rows[-1].hash))
-        for answer, outcome in answers.outcomes:
+        self._answer(answers.outcomes)
+
+    def _answer(self, outcomes: Sequence[Outcome]) -> None:
+        """Some at a time: all who are answered go on in one turn of the loop, and everything else waits for them."""
+        for answer, outcome in outcomes[:ANSWERS_AT_ONCE]:
             if answer.done():
                 continue
             if isinstance(outcome, AlineoError):
                 answer.set_exception(outcome)
             else:
                 answer.set_result(outcome)
+        if rest := outcomes[ANSWERS_AT_ONCE:]:
+            self._loop.call_soon(self._answer, rest)
 
     def _end(self, failure: AlineoError) -> None:
         if failure.reason != CLOSED:

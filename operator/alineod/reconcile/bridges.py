@@ -58,7 +58,8 @@ class HttpBridges:
 
     async def start_turn(self, pod: PodFacts, token: str, request: TurnRequest) -> TurnAccepted:
         url = _url(pod, BRIDGE_PORT, "/v1/turns")
-        seconds = min(CALL_SECONDS, max(0.001, self._remaining()))
+        if (seconds := min(CALL_SECONDS, self._remaining())) <= 0:
+            raise Unavailable("LeaseLost", "this process no longer leads: the turn was not handed over")
         return await self._call(TurnAccepted, "POST", url, token, encode(request), seconds=seconds)
 
     async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult:

@@ -7,7 +7,6 @@ journal record that the ledger holds.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
 
 from alineod.domain.facts import PodFacts
 from alineod.domain.journal import Batch, Heard, compute_batch
@@ -17,16 +16,14 @@ from alineod.errors import AlineoError, Conflict, Unavailable
 from alineod.kube.objects import AGENTS, Ref
 from alineod.reconcile.archives import build_grant
 from alineod.reconcile.gather import read_spec, read_supervision
+from alineod.reconcile.groups import group_records
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.world import World
-from alineod.wire.turns import JournalRecord, TurnLimits, TurnRequest
+from alineod.wire.turns import TurnLimits, TurnRequest
 
-LINGER = 0.1  # s that records are gathered for one append
-MOST = 200  # records in one append
 RETRY = 1.0  # s after the sandbox did not answer, doubled each time
 LONGEST_RETRY = 30.0
 SANDBOX = ("BridgeNotAnswering", "BridgeBusy")  # reasons that are the sandbox's, not the ledger's
-Item = JournalRecord | Exception | None  # a record, what broke the journal off, or its end
 log = logging.getLogger(__name__)
 
 
@@ -128,8 +125,8 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
     heard = Heard()
     after = world.ledger.state.agents[key].journal_seq
     records = world.bridges.follow(pod, world.bridge_token(pod.uid), after)
-    async with contextlib.aclosing(_batches(records)) as batches:
-        async for records_heard in batches:
+    async with contextlib.aclosing(group_records(records)) as groups:
+        async for records_heard in groups:
             current = world.ledger.state.agents[key]
             if current.pod is None or current.pod.uid != pod.uid:
                 return  # what this pod still says is of a former incarnation
@@ -141,47 +138,3 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
             if _find_running(world, key, number) is None:
                 world.term.live_text.pop(key, None)
                 return
-
-
-async def _batches(records: AsyncIterator[JournalRecord]) -> AsyncGenerator[list[JournalRecord], None]:
-    """Records in groups: what arrives within LINGER of the first, MOST at the most."""
-    queue: asyncio.Queue[Item] = asyncio.Queue(MOST * 2)
-    reader = asyncio.create_task(_read_into(queue, records))
-    try:
-        while (first := await queue.get()) is not None:
-            group, last = await _gather_group(queue, first)
-            if group:
-                yield group
-            if isinstance(last, Exception):
-                raise last
-            if last is None:
-                return
-    finally:
-        reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
-
-
-async def _read_into(queue: asyncio.Queue[Item], records: AsyncIterator[JournalRecord]) -> None:
-    try:
-        async for record in records:
-            await queue.put(record)
-        await queue.put(None)
-    except Exception as error:  # it is the follower's to judge
-        await queue.put(error)
-
-
-async def _gather_group(queue: asyncio.Queue[Item], first: Item) -> tuple[list[JournalRecord], Item]:
-    """The group, and the item that ended it (a record when it is only full or late)."""
-    group: list[JournalRecord] = []
-    item: Item = first
-    deadline = asyncio.get_running_loop().time() + LINGER
-    while isinstance(item, JournalRecord):
-        group.append(item)
-        if len(group) >= MOST or item.event == "turn.ended":
-            return group, item
-        try:
-            async with asyncio.timeout_at(deadline):
-                item = await queue.get()
-        except TimeoutError:
-            return group, group[-1]
-    return group, item

@@ -223,10 +223,10 @@ async def test_a_narrow_way_to_the_bucket_lets_a_large_ledger_begin_and_a_large_
     await ledger.close()
 
     door.behaviour = Narrow(300_000)
-    said = list[AlineoError]()
+    began = time.monotonic()
     async with asyncio.timeout(150):
-        again = await open_ledger(world.build_opening(), CLOCK, world.build_remote(), report=said.append)
-    assert "BucketSlow" in [error.reason for error in said], "the way was not narrow"
+        again = await open_ledger(world.build_opening(), CLOCK, world.build_remote())
+    assert time.monotonic() - began > pace.SHORT + pace.STUCK_LIMIT, "the way was not narrow enough to show anything"
     assert again.acknowledged_seq == 3
     door.behaviour = Narrow(150_000)
     assert len(await append_at_last(again, 9, text=build_noise(9))) == 1

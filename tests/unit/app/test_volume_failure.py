@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from alineod.app import opening
+from alineod.app.opening import Waiting
 from alineod.errors import AlineoError, Damaged, Fenced, Unavailable
 from alineod.kube.exits import LEASE_LOST, POD_FAILED
 from alineod.kube.health import Health, decide_readiness
@@ -78,7 +79,7 @@ def test_how_a_term_ends(build: Build, bucket: object | None, error: AlineoError
     assert scene.done == done
 
 
-async def fail() -> None:
+async def fail(waiting: Waiting) -> None:
     raise FULL
 
 
@@ -94,7 +95,7 @@ async def test_a_volume_on_which_no_ledger_can_be_opened_keeps_the_lease_for_a_w
 async def test_without_a_bucket_it_is_waited_for(build: Build) -> None:
     scene = build(None)
 
-    async def until_an_hour_later() -> str:
+    async def until_an_hour_later(waiting: Waiting) -> str:
         if scene.now < 3600.0:
             raise FULL
         return "opened"
@@ -113,7 +114,7 @@ async def test_a_leader_without_its_bucket_is_not_ready_says_why_and_begins_by_i
     parts = SimpleNamespace(**{**vars(scene.parts), "health": health})
     said: list[str] = []
 
-    async def until_an_hour_later() -> str:
+    async def until_an_hour_later(waiting: Waiting) -> str:
         if scene.now < 3600.0:
             raise AWAY
         return "opened"

@@ -1,0 +1,46 @@
+"""Calls to a sandbox end with the lease: nothing is handed over by who leads no more."""
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from alineod.domain.facts import PodFacts, PodPhase
+from alineod.errors import Unavailable
+from alineod.reconcile import bridges as module
+from alineod.reconcile.bridges import HttpBridges
+from alineod.wire.base import encode
+from alineod.wire.turns import TurnAccepted, TurnRequest, TurnState
+
+REQUEST = TurnRequest(turn=1, turn_id="t", prompt="p")
+
+
+@pytest.fixture
+async def heard(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[str]]:
+    """What a bridge hears; its address is that of every pod."""
+    requests = list[str]()
+
+    async def answer(request: web.Request) -> web.Response:
+        requests.append(request.path)
+        return web.Response(body=encode(TurnAccepted(turn=1, turn_id="t", state=TurnState.RUNNING)))
+
+    app = web.Application()
+    app.router.add_post("/v1/turns", answer)
+    async with TestServer(app) as server:
+        monkeypatch.setattr(module, "_url", lambda pod, port, path: str(server.make_url(path)))
+        yield requests
+
+
+@pytest.mark.parametrize("left", [0.0, -60.0])
+async def test_a_turn_is_handed_over_only_by_who_leads(heard: list[str], left: float) -> None:
+    remaining, pod = [10.0], PodFacts("n", "u", "o", 1, PodPhase.RUNNING, 0.0)
+    async with aiohttp.ClientSession() as session:
+        bridges = HttpBridges(session, lambda: remaining[0])
+        await bridges.start_turn(pod, "token", REQUEST)  # and the connection stays open
+        remaining[0] = left
+        with pytest.raises(Unavailable) as caught:
+            await bridges.start_turn(pod, "token", REQUEST)
+    assert caught.value.reason == "LeaseLost"
+    assert heard == ["/v1/turns"]
