@@ -5,6 +5,7 @@ import os
 import random
 import re
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
