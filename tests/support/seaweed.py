@@ -187,7 +187,7 @@ def _find_ports(count: int) -> list[int]:
 def _is_free(port: int) -> bool:
     with socket.socket() as sock:
         try:
-            sock.bind(("127.0.0.1", port))
+            sock.bind(("", port))  # SeaweedFS takes none that anybody has, under whatever address
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
