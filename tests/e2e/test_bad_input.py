@@ -52,10 +52,10 @@ def faults(world: World, images: Images, space: str) -> Iterator[None]:
         _one("noimage", sandbox={"image": "localhost/nobody/agent:none"}),
         _one("refused", harness=build_harness(secret="wrong-key")),
         build_swarm("large", [{"name": "one", "prompt": play(
-            bash("head -c 64M /dev/zero > ~/big; sync"), slow("." * 60, 90), say="Fill the home."),
+            bash("head -c 64M /dev/zero > ~/big; sync"), slow("." * 60, 900), say="Fill the home."),
             "sandbox": {"storage": {"home": {"sizeLimit": "16Mi"}}},
         }]),
-        _one("deleted", prompt=play(slow("Unfinished. " * 20, 120), say="Never end.")),
+        _one("deleted", prompt=play(slow("Unfinished. " * 20, 900), say="Never end.")),
     )  # fmt: skip
     yield
     world.target.helm("uninstall", WRONG, f"--namespace={WRONG}", check=False)

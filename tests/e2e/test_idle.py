@@ -5,6 +5,7 @@ import time
 import pytest
 from pykube.objects import Namespace
 
+from alineod.reconcile.passes import COUNT_EVERY
 from tests.support.e2e_expect import has_checkpoint, in_phase, is_current
 from tests.support.e2e_objects import Agent, Swarm, build_swarm, play, text
 from tests.support.e2e_parts import AuditLog, describe_write
@@ -23,7 +24,7 @@ def test_an_idle_minute_has_no_write_but_the_lease_and_no_line_in_the_log(
     world.wait_agent(space, "calm-one", in_phase("Done") & has_checkpoint(1) & is_current())
     world.wait_swarm(space, "calm", is_current())
     world.until("namespaces of other tests should be gone", lambda: not _others(world, space))
-    time.sleep(5)  # what belongs to the turn's end, such as Events, is written behind it
+    time.sleep(COUNT_EVERY + 5)  # what belongs to the turn's end, such as Events and the count, is written behind it
     before = [one["metadata"]["resourceVersion"] for kind in (Swarm, Agent) for one in world.read_all(kind, space)]
     mark, lines = audit.mark(), _count_lines(world)
     time.sleep(MINUTE)

@@ -179,7 +179,7 @@ async def _open_ledger(parts: Parts, epoch: int, step: Callable[[str], None], wa
         volume=settings.ledger_dir,
         instance=settings.instance,
         epoch=epoch,
-        owner=elector.identity,
+        owner=f"{settings.namespace}/{elector.identity}",
     )
     remote = None
     if settings.bucket is not None and parts.bucket is not None:

@@ -29,9 +29,9 @@ from alineod.reconcile.announce import Announcer
 from alineod.reconcile.bridges import Bridges, HttpBridges
 from alineod.reconcile.count import count_rows, count_states, observe_ledger
 from alineod.reconcile.drive import Drivers
-from alineod.reconcile.passes import run_pass
+from alineod.reconcile.passes import COUNT_EVERY, run_pass
 from alineod.reconcile.trouble import LedgerWatch
-from alineod.reconcile.wake import wake_all
+from alineod.reconcile.wake import find_counting, wake_all
 from alineod.reconcile.world import Release, World
 from alineod.settings import Settings
 from alineod.threads import run_apart
@@ -159,6 +159,8 @@ class Term:
         wake_all(rows, self._world.ledger.state, self._world.store, self._queue.add)
         self._announcer.listen(rows)
         count_rows(rows, self._parts.metrics)
+        for swarm in find_counting(rows):
+            self._queue.add_after(swarm, COUNT_EVERY)
 
     def _start_jobs(self, serve: OnServing) -> None:
         world = self._world

@@ -16,5 +16,5 @@ def exit_at_once(code: int, why: str) -> NoReturn:
     """End the process now; `why` is written only if that takes no waiting: a full pipe must not keep a leader alive."""
     with contextlib.suppress(OSError, ValueError):
         os.set_blocking(2, False)
-        os.write(2, f"alineod ends with code {code}: {why}.\n".encode())
+        os.write(2, f"alineod ends with code {code}: {why.rstrip('.')}.\n".encode())
     os._exit(code)

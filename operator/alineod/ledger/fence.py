@@ -14,6 +14,7 @@ from alineod.ledger.replica import read_terms
 from alineod.wire.base import Message, decode, encode
 
 NAME = "CURRENT"
+WAY_OUT = "Put its newest version back, or delete it to go on from the newest term in the bucket."
 
 
 class Current(Message, frozen=True):
@@ -55,13 +56,20 @@ class Fence:
         """Which term counts. Without the object nothing was ever there, or it was deleted: then the newest one does.
 
         Raises:
-            Damaged: `FenceDamaged`.
+            Damaged: `FenceDamaged`, or `FenceOutdated`: a term is claimed before anything of it is written, so that one
+                with a higher number says that the object was put back to what it had been before.
         """
-        seen = self.read()
-        if seen is not None:
-            return Known(seen.current.data, seen.current.epoch, seen)
         newest = max(read_terms(self._bucket, self._prefix), default=0)
-        return Known(newest, newest, None)
+        seen = self.read()  # after the terms: whoever claims one between the two is in it
+        if seen is None:
+            return Known(newest, newest, None)
+        if newest > seen.current.epoch:
+            raise Damaged(
+                "FenceOutdated",
+                f"The object {self._key} speaks of term {seen.current.epoch}, and there is a term {newest} beside it in"
+                f" the bucket: the object is older than that. {WAY_OUT}",
+            )
+        return Known(seen.current.data, seen.current.epoch, seen)
 
     def read(self) -> Seen | None:
         """What it says; None when there is none.
@@ -78,7 +86,7 @@ class Fence:
             raise Damaged(
                 "FenceDamaged",
                 f"The object {self._key} is not what was written there, so it is not known which term of the ledger"
-                f" counts ({error.message}). Put it back, or delete it to go on from the newest term in the bucket.",
+                f" counts ({error.message}). {WAY_OUT}",
             ) from error
 
     def swap(self, over: Seen | None, current: Current) -> Seen:

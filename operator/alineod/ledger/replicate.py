@@ -57,7 +57,7 @@ class LitestreamReplicator:
         def check() -> None:
             if stopped():
                 raise build_closed()
-            self._check_sidecar("It does not answer")
+            self._check_sidecar("Litestream does not answer.")
 
         began = self.monotonic()
         try:
@@ -82,7 +82,7 @@ class LitestreamReplicator:
     def _check_sidecar(self, why: str) -> None:
         if (age := read_sign_age(self.run)) > SIGN_LIMIT:
             silent = "has given no sign of life yet" if age == float("inf") else f"is silent for {age:.0f} s"
-            message = f"The sidecar litestream {silent}. Look at that container and its log. ({why.rstrip('.')}.)"
+            message = f"The sidecar litestream {silent}. Look at that container and its log. ({why})"
             raise Unavailable(REPLICATOR_DOWN, message)
 
     def _follow(self, what: Next, failure: AlineoError) -> None:

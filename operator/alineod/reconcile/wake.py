@@ -51,6 +51,11 @@ def wake_all(rows: Sequence[Row], state: State, store: Store, wake: Callable[[Re
         wake(ref)
 
 
+def find_counting(rows: Sequence[Row]) -> set[Ref]:
+    """The swarms whose status counts these events; that can wait for a while."""
+    return {Ref(SWARMS, *run.split("/")) for run in {row.run for row in rows}}
+
+
 def find_early(rows: Sequence[Row], store: Store) -> set[Ref]:
     """Agents that were applied before their swarm: the ledger does not know them, and they wait for its start."""
     starts = [row.run.split("/") for row in rows if isinstance(row.body, ev.RunStarted)]

@@ -9,9 +9,10 @@ import pytest
 from alineod.clock import SystemClock
 from alineod.errors import Damaged, Fenced, Unavailable
 from alineod.ledger import tidy
-from alineod.ledger.fence import Current, Fence
+from alineod.ledger.fence import Current, Fence, Seen
 from alineod.ledger.replica import delete_former_terms, read_terms
 from alineod.ledger.replicate import Remote
+from alineod.wire.base import encode
 from tests.support.memory_bucket import MemoryBucket
 from tests.unit.ledger.contenders import CopyingReplicator, Gate
 
@@ -69,7 +70,38 @@ def test_what_nobody_wrote_there_is_not_guessed_at(bucket: MemoryBucket, fence: 
     with pytest.raises(Damaged) as caught:
         fence.read()
     assert caught.value.reason == "FenceDamaged"
-    assert "Put it back, or delete it to go on from the newest term" in caught.value.message
+    assert "Put its newest version back, or delete it to go on from the newest term" in caught.value.message
+
+
+def test_an_object_that_was_put_back_to_what_it_had_been_is_not_believed(bucket: MemoryBucket, fence: Fence) -> None:
+    claimed = fence.swap(None, FIRST)
+    old = fence.swap(claimed, Current(epoch=1, data=1, owner="a"))
+    bucket.put(PREFIX + "e000000001/0000/a.ltx", b"1")
+    assert fence.look().published == 1
+    fence.swap(old, Current(epoch=2, data=1, owner="b"))
+    bucket.put(PREFIX + "e000000002/0000/a.ltx", b"2")
+    assert (fence.look().published, fence.look().begun) == (1, 2)
+    bucket.put(PREFIX + "CURRENT", encode(old.current))
+    with pytest.raises(Damaged) as caught:
+        fence.look()
+    assert caught.value.reason == "FenceOutdated"
+    assert "speaks of term 1, and there is a term 2" in caught.value.message
+    bucket.delete(PREFIX + "CURRENT")  # as the sentence says
+    assert (fence.look().published, fence.look().begun) == (2, 2)
+
+
+def test_a_term_that_is_claimed_while_terms_are_looked_at_is_no_contradiction(
+    bucket: MemoryBucket, fence: Fence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, read = fence.swap(None, FIRST), fence.read
+
+    def claim_first() -> Seen | None:
+        fence.swap(seen, Current(epoch=2, data=0, owner="b"))
+        bucket.put(PREFIX + "e000000002/0000/a.ltx", b"2")
+        return read()
+
+    monkeypatch.setattr(fence, "read", claim_first)
+    assert fence.look().begun == 2
 
 
 def test_former_terms_go_when_they_are_old(bucket: MemoryBucket) -> None:

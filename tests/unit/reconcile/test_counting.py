@@ -9,6 +9,7 @@ from alineod.domain.events import Entry
 from alineod.domain.facts import Trouble
 from alineod.kube.objects import SWARMS, Json, Ref
 from alineod.reconcile.passes import COUNT_EVERY, run_pass
+from alineod.reconcile.wake import compute_wakes, find_counting
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 
 SWARM: Json = {
@@ -57,6 +58,13 @@ async def test_whatever_else_changes_is_shown_at_once_with_the_count(simulation:
     simulation.world.term.ledger_trouble = Trouble("BucketUnreachable", "away")
     await run_pass(simulation.world, REF)
     assert read_seq(simulation) == last
+
+
+async def test_every_event_has_its_swarm_counted_after_a_while(simulation: Simulation) -> None:
+    await report(simulation, 1)
+    [row] = await simulation.ledger.read(after=simulation.ledger.acknowledged_seq - 1)
+    assert compute_wakes([row], simulation.ledger.state) == set()  # it is no news to anybody
+    assert find_counting([row, row]) == {REF}
 
 
 async def test_agents_that_report_do_not_keep_the_passes_of_their_swarm_going(
