@@ -52,6 +52,7 @@ class Waiting:
     def __init__(self, parts: Parts, what: str) -> None:
         self._parts, self._what, self._reason = parts, what, ""
         self._since: float | None = None
+        parts.health.set_waiting(what, "being opened")
 
     def say(self, error: AlineoError) -> None:
         """May be called from another thread."""
@@ -59,16 +60,19 @@ class Waiting:
             log.warning("waiting for %s: %s", self._what, error)
         self._reason = error.reason
         self._parts.health.set_waiting(self._what, error.message)
-        now = self._parts.clock.monotonic()
         if not is_local_failure(self._parts, error):
             self._since = None
         elif self._since is None:
-            self._since = now
+            self._since = self._parts.clock.monotonic()
 
-    @property
-    def is_for_another(self) -> bool:
-        """Whether it has lasted so long that another pod should try."""
-        return self._since is not None and self._parts.clock.monotonic() - self._since >= LOCAL_PATIENCE
+    def end(self) -> None:
+        """It is there."""
+        self._parts.health.set_there(self._what)
+
+    async def leave(self, error: AlineoError) -> None:
+        """End the term for `error`, if such has lasted so long that another pod should try."""
+        if self._since is not None and self._parts.clock.monotonic() - self._since >= LOCAL_PATIENCE:
+            await run_apart(partial(end_term, self._parts, error))
 
 
 async def open_all(parts: Parts, gateway: Gateway, sight: Sight, epoch: int, takeover: Takeover) -> Opened:
@@ -89,13 +93,14 @@ async def open_all(parts: Parts, gateway: Gateway, sight: Sight, epoch: int, tak
 
 async def _begin_to_see(parts: Parts, gateway: Gateway, sight: Sight, takeover: Takeover) -> None:
     with takeover.timing("crds"):
-        await _try(parts, "the CRDs", lambda _: _confirm_crds(gateway))
+        await _try(Waiting(parts, "the CRDs"), lambda: _confirm_crds(gateway))
     sight.start()
 
 
 async def _identify(parts: Parts, gateway: Gateway, takeover: Takeover) -> str:
     with takeover.timing("identity"):
-        return await _try(parts, "the cluster's identity", lambda _: _read_cluster_uid(gateway, parts.access))
+        waiting = Waiting(parts, "the cluster's identity")
+        return await _try(waiting, lambda: _read_cluster_uid(gateway, parts.access))
 
 
 async def _begin_ledger(parts: Parts, epoch: int, takeover: Takeover) -> Ledger:
@@ -103,9 +108,9 @@ async def _begin_ledger(parts: Parts, epoch: int, takeover: Takeover) -> Ledger:
     if (bucket := parts.bucket) is not None:
         probe = build_probe_key(parts.base, parts.settings.pod_uid)
         with takeover.timing("probe"):
-            await _try(parts, "the bucket", lambda _: asyncio.to_thread(bucket.probe, probe))
-    step = takeover.build_chain()
-    ledger = await _try(parts, "the ledger", lambda waiting: _open_ledger(parts, epoch, step, waiting))
+            await _try(Waiting(parts, "the bucket"), lambda: asyncio.to_thread(bucket.probe, probe))
+    step, waiting = takeover.build_chain(), Waiting(parts, "the ledger")
+    ledger = await _try(waiting, lambda: _open_ledger(parts, epoch, step, waiting))
     step("")
     if ledger.epoch > epoch:
         try:
@@ -117,19 +122,17 @@ async def _begin_ledger(parts: Parts, epoch: int, takeover: Takeover) -> Ledger:
     return ledger
 
 
-async def _try(parts: Parts, what: str, act: Callable[[Waiting], Awaitable[T]]) -> T:
+async def _try(waiting: Waiting, act: Callable[[], Awaitable[T]]) -> T:
     """Until it works; what it waits for is said."""
-    pause, waiting = 1.0, Waiting(parts, what)
-    parts.health.set_waiting(what, "being opened")
+    pause = 1.0
     while True:
         try:
-            result = await act(waiting)
+            result = await act()
         except AlineoError as error:
             waiting.say(error)
-            if waiting.is_for_another:
-                await run_apart(partial(end_term, parts, error))
+            await waiting.leave(error)
         else:
-            parts.health.set_there(what)
+            waiting.end()
             return result
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)

@@ -37,9 +37,7 @@ class Order(Message, frozen=True):
 
 def write_order(directory: Path, order: Order) -> None:
     """Have the sidecar replicate `order` and nothing else; a reader sees the old file or the new one."""
-    written = directory / f"{_FILE}.new"
-    written.write_bytes(encode(order))
-    written.replace(directory / _FILE)
+    _write(directory / _FILE, encode(order))
 
 
 def read_order(directory: Path) -> Order | None:
@@ -56,9 +54,7 @@ def read_order(directory: Path) -> Order | None:
 
 def write_sign(directory: Path) -> None:
     """The sidecar is at work. Both containers have the machine's monotonic clock, which nobody sets."""
-    written = directory / f"{_SIGN}.new"
-    written.write_text(repr(time.monotonic()))
-    written.replace(directory / _SIGN)
+    _write(directory / _SIGN, repr(time.monotonic()).encode())
 
 
 def read_sign_age(directory: Path) -> float:
@@ -68,3 +64,9 @@ def read_sign_age(directory: Path) -> float:
     except FileNotFoundError:
         return float("inf")
     return age if age >= 0 else float("inf")
+
+
+def _write(place: Path, content: bytes) -> None:
+    written = place.with_name(f"{place.name}.new")
+    written.write_bytes(content)
+    written.replace(place)

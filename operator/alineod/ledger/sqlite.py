@@ -23,13 +23,12 @@ from alineod.ledger.read import Reader
 from alineod.ledger.records import prepare_entries
 from alineod.ledger.saved import build_saved
 from alineod.ledger.sql import Identity
-from alineod.ledger.writer import Answers, Told, Writer
+from alineod.ledger.writer import Answers, Outcome, Told, Writer
 from alineod.threads import run_apart
 
 log = logging.getLogger(__name__)
 Fatal = Callable[[AlineoError], None]
 Chore = Callable[[], Coroutine[Any, Any, None]]
-Outcome = tuple[Any, Sequence[Row] | AlineoError]
 ANSWERS_AT_ONCE = 50
 KEEP_EVERY = 5000
 """Events between two folds that are kept in the file."""

@@ -36,12 +36,16 @@ FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
 """Seconds between tries of a transaction, doubling."""
 
 
+Outcome = tuple[Any, Sequence[Row] | AlineoError]
+"""The caller's token, and what it is answered."""
+
+
 @dataclass(frozen=True)
 class Answers:
     """What became of a batch: `rows` are newly acknowledged, in order and without a gap to the last ones."""
 
     rows: Sequence[Row]
-    outcomes: Sequence[tuple[Any, Sequence[Row] | AlineoError]]
+    outcomes: Sequence[Outcome]
 
 
 @dataclass(frozen=True)

@@ -79,14 +79,14 @@ def test_how_a_term_ends(build: Build, bucket: object | None, error: AlineoError
     assert scene.done == done
 
 
-async def fail(waiting: Waiting) -> None:
+async def fail() -> None:
     raise FULL
 
 
 async def test_a_volume_on_which_no_ledger_can_be_opened_keeps_the_lease_for_a_while_only(build: Build) -> None:
     scene = build("b")
     with pytest.raises(Ended):
-        await opening._try(scene.parts, "the ledger", fail)
+        await opening._try(Waiting(scene.parts, "the ledger"), fail)
     assert scene.now >= opening.LOCAL_PATIENCE
     assert scene.done[-2:] == ["release", (POD_FAILED, FULL.message)]
     assert scene.done[1:3] == [FULL.message] * 2  # said in /readyz until then
@@ -95,12 +95,12 @@ async def test_a_volume_on_which_no_ledger_can_be_opened_keeps_the_lease_for_a_w
 async def test_without_a_bucket_it_is_waited_for(build: Build) -> None:
     scene = build(None)
 
-    async def until_an_hour_later(waiting: Waiting) -> str:
+    async def until_an_hour_later() -> str:
         if scene.now < 3600.0:
             raise FULL
         return "opened"
 
-    assert await opening._try(scene.parts, "the ledger", until_an_hour_later) == "opened"
+    assert await opening._try(Waiting(scene.parts, "the ledger"), until_an_hour_later) == "opened"
     assert scene.done[-1] == "there"
 
 
@@ -114,7 +114,7 @@ async def test_a_leader_without_its_bucket_is_not_ready_says_why_and_begins_by_i
     parts = SimpleNamespace(**{**vars(scene.parts), "health": health})
     said: list[str] = []
 
-    async def until_an_hour_later(waiting: Waiting) -> str:
+    async def until_an_hour_later() -> str:
         if scene.now < 3600.0:
             raise AWAY
         return "opened"
@@ -126,5 +126,5 @@ async def test_a_leader_without_its_bucket_is_not_ready_says_why_and_begins_by_i
         assert not verdict.good
 
     monkeypatch.setattr(opening.asyncio, "sleep", sleep)
-    assert await opening._try(parts, "the bucket", until_an_hour_later) == "opened"
+    assert await opening._try(Waiting(parts, "the bucket"), until_an_hour_later) == "opened"
     assert set(said) == {f"Leading, but waiting: the bucket: {AWAY.message}"}

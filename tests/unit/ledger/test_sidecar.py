@@ -141,32 +141,33 @@ def test_an_order_that_cannot_be_read_is_told_once_and_changes_nothing(
     assert stay.keeper._process is not None
 
 
-def test_one_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("alineod.ledger.sidecar.STOP", 0.2)
+@pytest.fixture
+def deaf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """One that runs, and that does not end when it is asked to."""
     stage = Stage(tmp_path, f"trap '' TERM; touch {tmp_path}/deaf; while :; do sleep 0.1; done")
     write_order(tmp_path, ORDER)
     stage.look(1)
     until((tmp_path / "deaf").exists)
-    process = stage.keeper._process
+    yield stage
+    monkeypatch.setattr("alineod.ledger.sidecar.STOP", 0.2)
     stage.keeper.stop()
+
+
+def test_one_that_does_not_end_is_killed(deaf: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("alineod.ledger.sidecar.STOP", 0.2)
+    process = deaf.keeper._process
+    deaf.keeper.stop()
     assert process is not None
     assert process.returncode == -9
 
 
-def test_another_order_does_not_wait_for_the_one_before_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_order_does_not_wait_for_the_one_before_to_end(deaf: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("alineod.ledger.sidecar.STOP", 600.0)
-    stage = Stage(tmp_path, f"trap '' TERM; touch {tmp_path}/deaf; while :; do sleep 0.1; done")
-    write_order(tmp_path, ORDER)
-    stage.look(1)
-    until((tmp_path / "deaf").exists)
-    before = stage.keeper._process
-    write_order(tmp_path, LATER)
-    stage.look(2)
+    before = deaf.keeper._process
+    write_order(deaf.directory, LATER)
+    deaf.look(2)
     assert before is not None
     assert before.returncode == -9
-    monkeypatch.undo()
-    monkeypatch.setattr("alineod.ledger.sidecar.STOP", 0.2)
-    stage.keeper.stop()
 
 
 def test_the_sidecar_gives_a_sign_of_life_with_and_without_an_order(stay: Stage) -> None:
