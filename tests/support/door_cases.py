@@ -57,6 +57,8 @@ SWARM_CASES = (
     Case("enum", "Swarm", {"supervision": {"onFailure": "retry"}}, ('supported values: "Fail", "Ask", "Retry"',)),
     Case("limit", "Swarm", {"defaults": {"limits": {"turnMax": "30"}}},
          ("spec.defaults.limits.turnMax", "write one with its unit, such as 30s, 30m or 1h30m")),
+    Case("drain", "Swarm", {"defaults": {"sandbox": {"drainGrace": "1000h"}}},
+         ("spec.defaults.sandbox.drainGrace", "a drain may wait 24h at most")),
     Case("home that is no path", "Swarm", {"defaults": {"sandbox": {"home": "home"}}}, ("write an absolute path",)),
     Case("home with dots", "Swarm", {"defaults": {"sandbox": {"home": "/a/../b"}}}, ("without . and ..",)),
     Case("home of ours", "Swarm", {"defaults": {"sandbox": {"home": "/workspace/x"}}}, ("cannot be within /",)),

@@ -1,12 +1,13 @@
 """The pod an agent runs in, as a person writes it."""
 
 import re
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from alineod.crd.base import Record, Rule, Schema
-from alineod.crd.types import Quantity
+from alineod.crd.types import Duration, Quantity
 
 RESERVED = (
     "workspace",
@@ -32,6 +33,8 @@ RESERVED = (
 PATH = r"(/[A-Za-z0-9._-]+)+"
 PATH_SENTENCE = "write an absolute path of plain names, such as /root or /home/agent"
 DOTS_SENTENCE = "write the home without . and .. in it"
+LONGEST_DRAIN = 24 * 3600.0  # s
+DRAIN_SENTENCE = "a drain may wait 24h at most: write a shorter time"
 RESERVED_SENTENCE = f"the home cannot be within /{', /'.join(RESERVED)}: write another path"
 
 
@@ -52,6 +55,17 @@ HomePath = Annotated[
     Rule(f"self.matches('^{PATH}$')", PATH_SENTENCE),
     Rule("!(self + '/').contains('/./') && !(self + '/').contains('/../')", DOTS_SENTENCE),
     Rule(f"self.split('/').size() < 2 || !(self.split('/')[1] in {list(RESERVED)})", RESERVED_SENTENCE),
+]
+
+
+def _check_drain(value: float) -> float:
+    if value > LONGEST_DRAIN:
+        raise ValueError(f"cannot be {value:g} s: {DRAIN_SENTENCE}")
+    return value
+
+
+DrainGrace = Annotated[
+    Duration, AfterValidator(_check_drain), Rule("duration(self) <= duration('24h')", DRAIN_SENTENCE)
 ]
 
 Quantities = Annotated[dict[str, Quantity], Field(max_length=16)]
@@ -116,6 +130,11 @@ class PodTemplateSpec(Record):
     spec: OpenObject = Field(default={}, description="Fields of a Kubernetes PodSpec.")
 
 
+class OnNodeLost(StrEnum):
+    REPLACE = "Replace"
+    WAIT = "Wait"
+
+
 class SandboxSpec(Record):
     """The pod the agent runs in. A change applies at the agent's next incarnation."""
 
@@ -143,3 +162,13 @@ class SandboxSpec(Record):
     resources: ResourcesSpec = Field(default=ResourcesSpec(), description="Resources of the agent's container.")
     storage: StorageSpec = Field(default=StorageSpec(), description="The sandbox's volumes.")
     pod_template: PodTemplateSpec = Field(default=PodTemplateSpec(), description="A strategic overlay over the pod.")
+    drain_grace: DrainGrace = Field(
+        default=600.0,
+        description="How long a turn that runs may go on when its sandbox is to end, such as when its node is drained. "
+        "No new turn is begun meanwhile. A turn that takes longer is interrupted.",
+    )
+    on_node_lost: OnNodeLost = Field(
+        default=OnNodeLost.REPLACE,
+        description="Replace: a sandbox whose node cannot be reached any more is replaced on another one, and what the "
+        "former still does has no effect. Wait: the node is waited for.",
+    )

@@ -108,7 +108,7 @@ def build_agent(key: str, agent: AgentObject, incarnation: int, context: PodCont
         "imagePullPolicy": context.pull_policy,
         "command": ["alineod", "bridge"],
         "workingDir": at.WORKSPACE,
-        "env": _env(_identity(key, agent, incarnation) | _agent_env(spec, context)),
+        "env": _env(_identity(key, agent, incarnation) | _agent_env(spec)),
         "ports": [{"name": "bridge", "containerPort": BRIDGE_PORT}],
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": "bridge"}, "periodSeconds": 5},
         "resources": spec.sandbox.resources.model_dump(mode="json", exclude_defaults=True),
@@ -118,7 +118,7 @@ def build_agent(key: str, agent: AgentObject, incarnation: int, context: PodCont
     }
 
 
-def _agent_env(spec: AgentSpec, context: PodContext) -> dict[str, str]:
+def _agent_env(spec: AgentSpec) -> dict[str, str]:
     names = [
         {"name": c.name, "secret": c.secret_key_ref.name, "key": c.secret_key_ref.key} for c in spec.harness.credentials
     ]
@@ -137,5 +137,5 @@ def _agent_env(spec: AgentSpec, context: PodContext) -> dict[str, str]:
         "ALINEO_HARNESS": json.dumps(harness),
         "ALINEO_SETUP": spec.sandbox.setup,
         "ALINEO_CHECKPOINT": "true" if spec.checkpoint else "false",
-        "ALINEO_DRAIN_GRACE": str(context.drain_grace),
+        "ALINEO_DRAIN_GRACE": f"{spec.sandbox.drain_grace:g}",
     }

@@ -19,7 +19,7 @@ class SandboxDefaults:
 
 @dataclass(frozen=True)
 class PodContext:
-    """`operator_url` is where the sandbox reaches the operator; seconds for `drain_grace`."""
+    """`operator_url` is where the sandbox reaches the operator; seconds for `upload_grace`, after a turn's own."""
 
     agent_image: str
     sandbox_image: str
@@ -27,7 +27,6 @@ class PodContext:
     operator_url: str
     epoch: int
     keep: int = 3
-    drain_grace: int = 10
     upload_grace: int = 45
     defaults: SandboxDefaults = field(default_factory=SandboxDefaults)
 

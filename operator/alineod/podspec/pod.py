@@ -1,5 +1,7 @@
 """The sandbox pod of one incarnation of an agent."""
 
+from math import ceil
+
 from alineod.crd.base import API_VERSION
 from alineod.crd.harness import CredentialRef
 from alineod.domain.facts import AgentObject
@@ -47,7 +49,7 @@ def _build_spec(key: str, agent: AgentObject, incarnation: int, context: PodCont
         "restartPolicy": "Always",
         "enableServiceLinks": False,
         "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": context.drain_grace + context.upload_grace + 5,
+        "terminationGracePeriodSeconds": ceil(sandbox.drain_grace) + context.upload_grace + 5,
         "securityContext": {
             "fsGroup": sandbox.run_as_group,
             "seccompProfile": {"type": "RuntimeDefault"},

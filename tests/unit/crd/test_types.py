@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from alineod.crd.sandbox import HomePath
+from alineod.crd.sandbox import DrainGrace, HomePath
 from alineod.crd.types import Duration, Money, Name, Quantity, format_duration, parse_duration
 
 
@@ -55,6 +55,8 @@ def test_quantities_become_text(value: object, text: str) -> None:
         (Name, "__wait", "use lower case letters"),
         (Name, "lead\n", "use lower case letters"),
         (Name, "x" * 58, "at most 57 characters"),
+        (DrainGrace, "24h1s", "24h at most"),
+        (DrainGrace, "10", "write one with its unit"),
         (HomePath, "root", "write an absolute path"),
         (HomePath, "/", "write an absolute path"),
         (HomePath, "/home/agent/", "write an absolute path"),

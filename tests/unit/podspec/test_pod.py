@@ -88,6 +88,12 @@ def test_the_release_s_defaults_are_under_every_sandbox() -> None:
     assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
 
 
+def test_the_pod_ends_only_after_the_grace_of_a_turn_and_that_of_its_upload() -> None:
+    pod = _build(sandbox={"drainGrace": "90.5s"})
+    assert {"name": "ALINEO_DRAIN_GRACE", "value": "90.5"} in _container(pod, "agent")["env"]
+    assert pod["spec"]["terminationGracePeriodSeconds"] == 91 + CONTEXT.upload_grace + 5
+
+
 @pytest.mark.behaviour("1.4")
 def test_the_name_is_the_agent_s_and_the_incarnation_s() -> None:
     assert _build()["metadata"]["name"] == "survey-lead-3"
