@@ -21,11 +21,12 @@ class CreatePod:
 
 @dataclass(frozen=True)
 class DeletePod:
-    """Delete this pod if it is still as it was seen."""
+    """Delete this pod if it is still as it was seen, with `grace` seconds to end in."""
 
     name: str
     uid: str
-    version: str = ""
+    version: str
+    grace: int
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """What to do about one agent: named rules in order; the first that has an answer decides.
 
 The order is the life of an agent: is it there and ours, was it spawned, has it ended, what does it wait for, has it a
-pod, does the pod live, does its bridge answer, does a turn run, is one due.
+sandbox that is any good, does its bridge answer, by which rung did it come back, does a turn run, is one due.
 """
 
 from collections.abc import Callable
 
+from alineod.domain import ladder_rules as ladder
 from alineod.domain import life_rules as life
 from alineod.domain import sandbox_rules as sandbox
 from alineod.domain.actions import Decision
@@ -20,16 +21,20 @@ RULES: tuple[Rule, ...] = (
     life.rule_no_swarm,
     life.rule_leaving,
     life.rule_spawn,
+    ladder.rule_lost_again,
     life.rule_closed,
     life.rule_wait,
-    sandbox.rule_pod_made,
-    sandbox.rule_pod_gone,
-    sandbox.rule_stale_pods,
+    ladder.rule_pod_made,
+    ladder.rule_released,
+    ladder.rule_sandbox_gone,
+    ladder.rule_stale_pods,
     sandbox.rule_pod_leaving,
-    sandbox.rule_restored,
+    ladder.rule_restored,
     sandbox.rule_pod_coming,
+    sandbox.rule_paused,
     sandbox.rule_probe,
-    sandbox.rule_reattach,
+    ladder.rule_resumed,
+    ladder.rule_reattach,
     sandbox.rule_turn_running,
     sandbox.rule_turn_due,
 )

@@ -82,12 +82,17 @@ class AgentSpawned(Body, tag="agent.spawned", frozen=True):
 
 
 class AgentProvisioned(Body, tag="agent.provisioned", frozen=True):
-    """A pod was made for the agent; nothing builds on a pod before this stands in the ledger."""
+    """A pod was made for the agent; nothing builds on a pod before this stands in the ledger.
+
+    `cause` says why the one before it went, `own_fault` whether that counts against the agent.
+    """
 
     pod: str
     uid: str
     incarnation: int
     rung: Rung | None = None  # None: the first pod
+    cause: str = ""
+    own_fault: bool = False
 
 
 class AgentStateChanged(Body, tag="agent.state_changed", frozen=True):
@@ -123,7 +128,11 @@ class AgentTurnFailed(Body, tag="agent.turn_failed", frozen=True):
 
 
 class AgentTurnInterrupted(Body, tag="agent.turn_interrupted", frozen=True):
-    """The turn was cut off. `text` is what survived of it, `tools` those that had started."""
+    """The turn was cut off. `text` is what survived of it, `tools` those that had started.
+
+    `own_fault`: it counts against the agent. `outside`: the sandbox itself has not said so; it was given up, and
+    whatever it still does is of no account.
+    """
 
     turn: int
     turn_id: str
@@ -132,6 +141,8 @@ class AgentTurnInterrupted(Body, tag="agent.turn_interrupted", frozen=True):
     text: str = ""
     tools: list[str] = []
     usage: Usage = Usage()
+    own_fault: bool = False
+    outside: bool = False
 
 
 class AgentCheckpointed(Body, tag="agent.checkpointed", frozen=True):
@@ -154,11 +165,12 @@ class AgentCheckpointUploaded(Body, tag="agent.checkpoint_uploaded", frozen=True
 
 
 class AgentRestored(Body, tag="agent.restored", frozen=True):
-    """The rung that held. `checkpoint_turn` None: it came back blank."""
+    """The rung that held. `checkpoint_turn` None: it came back blank. `restarts` of the container there have been."""
 
     rung: Rung
     incarnation: int
     reason: str
+    restarts: int = 0
     checkpoint_turn: int | None = None
     where: str = ""
     tried: list[Tried] = []
@@ -176,11 +188,12 @@ class AgentSupervisionNeeded(Body, tag="agent.supervision_needed", frozen=True):
 
 
 class AgentEnded(Body, tag="agent.ended", frozen=True):
-    """The agent reached an end: no sandbox is kept for it."""
+    """The agent reached an end: no sandbox is kept for it. One that is lost is tried again in a later epoch."""
 
     outcome: Outcome
     reason: str
     message: str = ""
+    epoch: int = 0
 
 
 class AgentReleased(Body, tag="agent.released", frozen=True):

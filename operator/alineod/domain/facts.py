@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from alineod.crd.agent import AgentSpec
 from alineod.crd.swarm import SupervisionSpec, SwarmSpec
+from alineod.domain.causes import End
 from alineod.domain.state import AgentState, Handle, RunState
 from alineod.wire.archives import RestoreReport
 from alineod.wire.turns import BridgeState
@@ -44,7 +45,12 @@ class PodFacts:
     bridge_ready: bool = False
     restarts: int = 0  # of the agent container
     trouble: Trouble | None = None  # why it is not up yet
-    end: Trouble | None = None  # why it went, as far as the cluster said
+    crashes: int = 0  # restarts of the container that ends again and again; 0 while none does
+    end: End | None = None  # how it ended, or why it is being ended
+    container_end: End | None = None  # how the agent's container ended last
+    deletes_at: float = 0.0  # when its grace is over, once it is being deleted; Unix seconds
+    unready_since: float = 0.0  # the kubelet finds its bridge not ready since then; 0 while it does not
+    node_lost_since: float = 0.0  # nobody has heard of its node since then; 0 while somebody does
     restore: RestoreReport | None = None
     version: str = ""  # the object's resource version
     epoch: int = 0  # of the leader that made it
@@ -110,10 +116,13 @@ class AgentFacts:
     run: RunFacts
     ledger: AgentState | None
     pod: PodFacts | None = None
+    last_end: End | None = None  # why its pod went that is not there any more, as far as it was seen
     next_pod: PodFacts | None = None
     stale_pods: tuple[PodFacts, ...] = ()
     bridge: BridgeState | None = None
     bridge_error: str = ""
+    tries: int = 0  # questions in a row that the bridge did not answer
+    retry_delay: float = 1.0  # s between the first two of them
     reattached: bool = True  # in this term of the leader
     start_wait: Trouble | None = None  # what the pod's restore container waits for
     live_text: str = ""  # of the running turn, as far as it was heard

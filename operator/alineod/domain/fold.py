@@ -108,8 +108,9 @@ def _step(body: Any, agent: AgentState, time: float) -> AgentState:
 def _(body: ev.AgentProvisioned, agent: AgentState, time: float) -> AgentState:
     return replace(
         agent,
-        pod=Pod(body.pod, body.uid, body.incarnation, body.rung),
+        pod=Pod(body.pod, body.uid, body.incarnation, body.rung, time, body.cause),
         incarnation=body.incarnation,
+        sandbox_faults=agent.sandbox_faults + body.own_fault,
         journal_seq=agent.journal_seq if body.incarnation == agent.incarnation else 0,
         released=False,
     )
@@ -117,13 +118,16 @@ def _(body: ev.AgentProvisioned, agent: AgentState, time: float) -> AgentState:
 
 @_step.register
 def _(body: ev.AgentStateChanged, agent: AgentState, time: float) -> AgentState:
-    return replace(agent, state=body.state, reason=body.reason, message=body.message)
+    closed = agent.closed and agent.state is not LedgerState.LOST  # one that was lost is tried again
+    return replace(agent, state=body.state, reason=body.reason, message=body.message, state_since=time, closed=closed)
 
 
 @_step.register
 def _(body: ev.AgentTurnStarted, agent: AgentState, time: float) -> AgentState:
     turn = Turn(body.turn, body.turn_id, body.prompt, body.incarnation, time, attempt=body.attempt)
-    return replace(agent, turn=turn, state=LedgerState.RUNNING, reason="TurnStarted", message="", handle=Handle())
+    return replace(
+        agent, turn=turn, state=LedgerState.RUNNING, reason="TurnStarted", message="", state_since=time, handle=Handle()
+    )
 
 
 def _end_turn(agent: AgentState, number: int, time: float, **change: Any) -> Turn | None:
@@ -140,6 +144,7 @@ def _(body: ev.AgentTurnEnded, agent: AgentState, time: float) -> AgentState:
         last_clean_turn=body.turn,
         interruption=None,
         failures=0,
+        sandbox_faults=0,
         usage=add_usage(agent.usage, body.usage),
     )
 
@@ -161,6 +166,8 @@ def _(body: ev.AgentTurnInterrupted, agent: AgentState, time: float) -> AgentSta
         agent,
         turn=_end_turn(agent, body.turn, time, state=TurnState.INTERRUPTED, text=body.text),
         interruption=Interruption(body.turn, body.reason, body.message, tuple(body.tools)),
+        failures=agent.failures + body.own_fault,
+        given_up=agent.incarnation if body.outside else agent.given_up,
         usage=add_usage(agent.usage, body.usage),
     )
 
@@ -189,6 +196,8 @@ def _(body: ev.AgentCheckpointUploaded, agent: AgentState, time: float) -> Agent
 @_step.register
 def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
     restored = Restored(body.rung, body.incarnation, body.reason, time, body.checkpoint_turn)
+    if agent.pod is not None:
+        agent = replace(agent, pod=replace(agent.pod, restarts=body.restarts))
     kept, last = body.checkpoint_turn or 0, agent.last_clean_turn or 0
     if body.rung is not Rung.RESTORE or kept >= last:
         return replace(agent, restored=restored)
@@ -202,7 +211,10 @@ def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
 @_step.register
 def _(body: ev.AgentEnded, agent: AgentState, time: float) -> AgentState:
     state = {Outcome.ABORTED: LedgerState.ABORTED, Outcome.LOST: LedgerState.LOST}.get(body.outcome, LedgerState.FAILED)
-    return replace(agent, state=state, reason=body.reason, message=body.message, outcome=body.outcome, closed=True)
+    return replace(
+        agent, state=state, reason=body.reason, message=body.message, outcome=body.outcome, state_since=time,
+        closed=True, ended_epoch=body.epoch,
+    )  # fmt: skip
 
 
 @_step.register
@@ -223,7 +235,7 @@ def _(body: ev.WaitResolved, agent: AgentState, time: float) -> AgentState:
 
 @_step.register
 def _(body: ev.InboxQueued, agent: AgentState, time: float) -> AgentState:
-    return replace(agent, inbox=(*agent.inbox, InboxMessage(body.id, body.kind, body.text)))
+    return replace(agent, inbox=(*agent.inbox, InboxMessage(body.id, body.kind, body.text, time)))
 
 
 @_step.register(ev.InboxDelivered)

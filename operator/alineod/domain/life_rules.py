@@ -5,8 +5,9 @@ from alineod.domain import events as ev
 from alineod.domain.actions import Append, Decision, DeletePod, Standing
 from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, AgentObject, RunFacts
+from alineod.domain.ladder_rules import remove_pod
 from alineod.domain.state import AgentState
-from alineod.domain.turn_ends import build_end, entry
+from alineod.domain.turn_ends import build_end, build_parent_lost, entry
 from alineod.domain.waits import decide_wait
 
 DELETED, ENTRY_REMOVED = "Deleted", "EntryRemoved"
@@ -27,7 +28,7 @@ def rule_deleted(facts: AgentFacts) -> Decision | None:
     if facts.object is not None or facts.invalid is not None:
         return None
     if ledger is None or ledger.closed or not _was_deleted(facts.run, ledger):
-        return Decision("gone", None)
+        return Decision("gone", None, _remove_pods(facts) if ledger is not None and ledger.closed else ())
     removed = facts.run.exists and not facts.run.listed
     reason, message = (ENTRY_REMOVED, "it has no entry in its swarm any more") if removed else (DELETED, GONE)
     return Decision("deleted", None, (Append(build_end(ledger, Outcome.ABORTED, reason, message)),))
@@ -99,9 +100,15 @@ def rule_closed(facts: AgentFacts) -> Decision | None:
         return None
     ready = ledger.outcome is not Outcome.LOST
     standing = Standing(ledger.reason, ledger.message or "the agent has ended", ready=ready, stalled=not ready)
+    return Decision("closed", standing, _remove_pods(facts))
+
+
+def _remove_pods(facts: AgentFacts) -> tuple[DeletePod, ...]:
+    """The end of the agent's own pods. The cluster gives them all the time that a turn may take: nobody needs it."""
+    owners = {facts.ledger and facts.ledger.uid, facts.object and facts.object.uid}
     pods = (facts.pod, facts.next_pod, *facts.stale_pods)
-    ours = (p for p in pods if p and not p.deleting and p.owner_uid in (ledger.uid, facts.object and facts.object.uid))
-    return Decision("closed", standing, tuple(DeletePod(p.name, p.uid, p.version) for p in ours))
+    ours = (pod for pod in pods if pod is not None and pod.owner_uid in owners)
+    return tuple(action for pod in ours for action in remove_pod(pod, facts.now))
 
 
 def rule_wait(facts: AgentFacts) -> Decision | None:
@@ -143,8 +150,7 @@ def _held_by_parent(facts: AgentFacts, ledger: AgentState, obj: AgentObject) -> 
             "parent", Standing("AgentNotFound", f"the parent {obj.parent} is not in the swarm {obj.swarm} yet")
         )
     if peer.gone:
-        message = f"the parent {obj.parent} cannot come back"
-        return Decision("parent_lost", None, (Append(build_end(ledger, Outcome.LOST, "ParentLost", message)),))
+        return Decision("parent_lost", None, (Append(build_parent_lost(ledger, obj.parent, facts.epoch)),))
     if not peer.has_sandbox and obj.spec.from_ is StartFrom.PARENT:
         message = f"waits for the sandbox of its parent {obj.parent}, whose files it starts from"
         return Decision("parent", Standing("ParentNotReady", message, ready=True), again_after=PARENT_INTERVAL)

@@ -1,79 +1,20 @@
-"""Rules about a sandbox: has the agent a pod, does it live, does its bridge answer, does a turn run, is one due."""
+"""Rules about a sandbox that is there: does it come up, does its bridge answer, does a turn run, is one due."""
 
 from alineod.crd.agent import StartFrom
 from alineod.domain import events as ev
-from alineod.domain.actions import Append, CreatePod, Decision, DeletePod, Drive, Probe, Standing
-from alineod.domain.events import Entry, LedgerState, Outcome, Rung
+from alineod.domain.actions import Append, Decision, Drive, Probe, Standing
+from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, PodFacts, Trouble
+from alineod.domain.ladder_rules import TRIES, rule_reattach
 from alineod.domain.state import AgentState
-from alineod.domain.turn_ends import MAX_MESSAGE, build_end, build_interruption, entry
+from alineod.domain.turn_ends import MAX_MESSAGE, build_parent_lost, entry
 from alineod.domain.turn_starts import build_turn_start
 from alineod.wire.turns import ErrorKind
 
 PROBE_INTERVAL = 2.0  # s between questions to a bridge that is not ready
+NODE_INTERVAL = 10.0  # s between questions to one on a node that nobody hears of
 STALLED_AFTER = 300.0  # s a pod may take to come up before somebody should look
-PLACE_INTERVAL = 1.0  # s between looks for a place among those that are brought back
-POD_TAKEN, POD_INVALID, SETUP_FAILED = "PodNameTaken", "Invalid", "SetupFailed"
-REFUSED_AGAIN = 30.0  # s until a pod that the API server refused is asked for again
-
-
-def rule_pod_made(facts: AgentFacts) -> Decision | None:
-    """A pod of the next incarnation is there: it is recorded before anything builds on it."""
-    ledger, pod, obj = facts.ledger, facts.next_pod, facts.object
-    if ledger is None or pod is None or obj is None:
-        return None
-    if pod.owner_uid != obj.uid:
-        taken = build_taken(pod.name)
-        return Decision("pod_taken", Standing(taken.reason, taken.message, stalled=True), again_after=REFUSED_AGAIN)
-    rung = Rung.RESTORE if ledger.pod is not None or ledger.turn is not None else None
-    made = ev.AgentProvisioned(pod=pod.name, uid=pod.uid, incarnation=pod.incarnation, rung=rung)
-    entries = (*_cut_turn(facts, ledger), entry(ledger, f"provisioned/{pod.incarnation}", made))
-    return Decision("pod_made", Standing("Provisioning", f"the pod {pod.name} was made"), (Append(entries),))
-
-
-def build_taken(pod: str) -> Trouble:
-    """What is wrong where a pod of somebody else has the name of ours."""
-    return Trouble(POD_TAKEN, f"the name {pod} is taken by a pod of somebody else: delete it, or rename the agent")
-
-
-def _cut_turn(facts: AgentFacts, ledger: AgentState) -> tuple[Entry, ...]:
-    end = facts.pod.end if facts.pod and facts.pod.end else None
-    name = ledger.pod.name if ledger.pod else "its pod"
-    reason = end.reason if end else "PodGone"
-    message = end.message if end and end.message else f"the pod {name} is gone"
-    return build_interruption(ledger, facts.run.supervision, reason, message, text=facts.live_text)
-
-
-def rule_pod_gone(facts: AgentFacts) -> Decision | None:
-    """The pod is gone or runs nothing any more: its turn was cut off, and a fresh pod is needed."""
-    ledger, pod = facts.ledger, facts.pod
-    if ledger is None or (pod is not None and not pod.over):
-        return None
-    if cut := _cut_turn(facts, ledger):
-        return Decision("turn_cut", Standing("Restoring", "its sandbox went in the middle of a turn"), (Append(cut),))
-    if facts.refusal is not None:
-        standing = Standing(
-            facts.refusal.reason, facts.refusal.message, stalled=facts.refusal.reason in (POD_TAKEN, POD_INVALID)
-        )
-        return Decision("refused", standing, (CreatePod(ledger.incarnation + 1),), again_after=REFUSED_AGAIN)
-    if ledger.pod is not None and facts.restores_left <= 0:
-        message = f"the pod {ledger.pod.name} is gone; others are being brought back first"
-        return Decision("wait_for_place", Standing("WaitingForPlace", message), again_after=PLACE_INTERVAL)
-    clean = (DeletePod(pod.name, pod.uid, pod.version),) if pod is not None and not pod.deleting else ()
-    what = (
-        "a sandbox is being made"
-        if ledger.pod is None
-        else f"the pod {ledger.pod.name} is gone; a fresh one is being made"
-    )
-    reason = "Provisioning" if ledger.pod is None else "Restoring"
-    again = None if ledger.pod is None else PLACE_INTERVAL
-    return Decision("pod_gone", Standing(reason, what), (*clean, CreatePod(ledger.incarnation + 1)), again)
-
-
-def rule_stale_pods(facts: AgentFacts) -> Decision | None:
-    """Pods of earlier incarnations have no say and are removed."""
-    stale = tuple(DeletePod(pod.name, pod.uid, pod.version) for pod in facts.stale_pods if not pod.deleting)
-    return Decision("stale_pods", None, stale) if stale else None
+SETUP_FAILED = "SetupFailed"
 
 
 def rule_pod_leaving(facts: AgentFacts) -> Decision | None:
@@ -83,27 +24,6 @@ def rule_pod_leaving(facts: AgentFacts) -> Decision | None:
         return None
     drive = (Drive(ledger.turn.number),) if ledger.turn is not None and ledger.turn_running else ()
     return Decision("pod_leaving", Standing("PodDeleting", f"the pod {pod.name} is being deleted"), drive)
-
-
-def rule_restored(facts: AgentFacts) -> Decision | None:
-    """The restore container said what it came back with."""
-    ledger, pod = facts.ledger, facts.pod
-    if ledger is None or pod is None or pod.restore is None or ledger.pod is None:
-        return None
-    if ledger.pod.rung is not Rung.RESTORE or _back(ledger):
-        return None
-    report = pod.restore
-    restored = ev.AgentRestored(
-        rung=Rung.RESTORE, incarnation=pod.incarnation, reason=f"the sandbox before {pod.name} is gone",
-        checkpoint_turn=report.turn, where=report.where, tried=report.tried,
-    )  # fmt: skip
-    return Decision(
-        "restored", _coming(facts, pod), (Append((entry(ledger, f"restored/{pod.incarnation}", restored),)),)
-    )
-
-
-def _back(ledger: AgentState) -> bool:
-    return ledger.restored is not None and ledger.restored.incarnation == ledger.incarnation
 
 
 def rule_pod_coming(facts: AgentFacts) -> Decision | None:
@@ -125,8 +45,7 @@ def _lost_parent(facts: AgentFacts) -> Decision | None:
     parent = facts.peers.get(obj.parent)
     if parent is None or not parent.gone or (facts.pod and facts.pod.restore):
         return None
-    message = f"the parent {obj.parent} cannot come back"
-    return Decision("parent_lost", None, (Append(build_end(ledger, Outcome.LOST, "ParentLost", message)),))
+    return Decision("parent_lost", None, (Append(build_parent_lost(ledger, obj.parent, facts.epoch)),))
 
 
 def _find_trouble(facts: AgentFacts, pod: PodFacts) -> Trouble | None:
@@ -142,6 +61,14 @@ def _coming(facts: AgentFacts, pod: PodFacts) -> Standing:
     return Standing(trouble.reason, trouble.message, stalled=late)
 
 
+def rule_paused(facts: AgentFacts) -> Decision | None:
+    """A paused agent cannot answer: it is taken as it is."""
+    ledger, pod = facts.ledger, facts.pod
+    if ledger is None or ledger.state is not LedgerState.PAUSED or pod is None or not pod.agent_running:
+        return None
+    return rule_reattach(facts) or Decision("paused", Standing("Suspended", "the agent is paused", ready=True))
+
+
 def rule_probe(facts: AgentFacts) -> Decision | None:
     """The container runs: its bridge is asked until it answers and is ready."""
     bridge, pod = facts.bridge, facts.pod
@@ -153,10 +80,33 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
     if bridge is not None and not facts.bridge_error:
         reason, message = bridge.reason or "BridgeNotReady", bridge.message or "the bridge is not ready"
         standing = Standing(reason, message, stalled=late or reason == SETUP_FAILED)
-    else:
-        message = facts.bridge_error or f"the bridge in {pod.name} was not asked yet"
-        standing = Standing("BridgeNotAnswering", message, stalled=late)
-    return Decision("probe", standing, (Probe(),), again_after=PROBE_INTERVAL)
+        return Decision("probe", standing, (Probe(),), again_after=PROBE_INTERVAL)
+    silence, again = _describe_silence(facts, pod)
+    standing = Standing(silence.reason, silence.message, stalled=late)
+    return Decision("probe", standing, (Probe(),), again_after=again)
+
+
+def _describe_silence(facts: AgentFacts, pod: PodFacts) -> tuple[Trouble, float]:
+    """Why the bridge may not answer, and in how many seconds it is asked again."""
+    error = facts.bridge_error or f"the bridge in {pod.name} was not asked yet"
+    if pod.node_lost_since:
+        return Trouble(
+            "NodeNotReady", f"the node {pod.node} of the pod {pod.name} does not report: {error}"
+        ), NODE_INTERVAL
+    if facts.tries < TRIES:
+        return Trouble("BridgeNotAnswering", error), facts.retry_delay
+    if pod.bridge_ready:
+        what = f"the kubelet finds the bridge in {pod.name} ready, but the operator cannot reach it ({error}): "
+        return Trouble("BridgeUnreachable", f"{what}look at the NetworkPolicies between them"), PROBE_INTERVAL
+    if facts.ledger is not None and _is_known(facts.ledger):
+        what = f"the bridge in {pod.name} does not answer: the kubelet restarts its container ({error})"
+        return Trouble("Resuming", what), PROBE_INTERVAL
+    return Trouble("BridgeNotAnswering", error), PROBE_INTERVAL
+
+
+def _is_known(ledger: AgentState) -> bool:
+    """Whether this sandbox was at work before."""
+    return ledger.turn is not None and ledger.turn.incarnation == ledger.incarnation
 
 
 def _fail_setup(facts: AgentFacts, message: str) -> Decision | None:
@@ -168,17 +118,6 @@ def _fail_setup(facts: AgentFacts, message: str) -> Decision | None:
     state = ev.AgentStateChanged(state=LedgerState.FAILED, reason=SETUP_FAILED, message=message[:MAX_MESSAGE])
     entries = (entry(ledger, "setup/settled", settled), entry(ledger, "setup/state", state))
     return Decision("setup_failed", Standing(SETUP_FAILED, message, stalled=True), (Append(entries),))
-
-
-def rule_reattach(facts: AgentFacts) -> Decision | None:
-    """A new leader found the bridge answering: nothing restarted, a running turn goes on."""
-    ledger, pod = facts.ledger, facts.pod
-    if facts.reattached or ledger is None or pod is None:
-        return None
-    back = ev.AgentRestored(
-        rung=Rung.REATTACH, incarnation=pod.incarnation, reason="the operator was restarted",
-    )  # fmt: skip
-    return Decision("reattach", None, (Append((entry(ledger, f"reattached/{facts.epoch}", back),)),))
 
 
 def rule_turn_running(facts: AgentFacts) -> Decision | None:
@@ -193,7 +132,7 @@ def rule_turn_running(facts: AgentFacts) -> Decision | None:
 def rule_turn_due(facts: AgentFacts) -> Decision | None:
     """A prompt waits and nothing stands in its way."""
     ledger, obj = facts.ledger, facts.object
-    if ledger is None or obj is None or ledger.state in (LedgerState.BLOCKED, LedgerState.PAUSED):
+    if ledger is None or obj is None or ledger.state is LedgerState.PAUSED:
         return None
     entries = build_turn_start(ledger, obj.spec.prompt)
     return (

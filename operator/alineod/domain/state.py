@@ -75,6 +75,9 @@ class Pod:
     uid: str
     incarnation: int
     rung: Rung | None
+    made_at: float = 0.0
+    cause: str = ""  # why the pod before it went
+    restarts: int = 0  # of its container, at the last rung that held
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class InboxMessage:
     id: str
     kind: str
     text: str
+    time: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ class AgentState:
     state: LedgerState = LedgerState.SPAWNING
     reason: str = "Spawned"
     message: str = ""
+    state_since: float = 0.0
     pod: Pod | None = None
     incarnation: int = 0
     turn: Turn | None = None
@@ -115,7 +120,10 @@ class AgentState:
     usage: Usage = field(default_factory=Usage)
     released: bool = False
     closed: bool = False  # it reached an end: no sandbox is kept or made for it any more
-    failures: int = 0  # consecutive
+    ended_epoch: int = 0  # of the leader that said so
+    failures: int = 0  # turns in a row that failed, or were cut off by the agent's own fault
+    sandbox_faults: int = 0  # sandboxes in a row that ended by the agent's own fault
+    given_up: int = 0  # the incarnation whose sandbox has no say any more, though it may still be there
 
     @property
     def turn_running(self) -> bool:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from alineod.crd.swarm import OnInterruption, SupervisionSpec
 from alineod.domain import events as ev
+from alineod.domain.causes import End, EndKind
 from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.state import AgentState, Turn
 from alineod.wire.turns import ErrorKind, TurnError, TurnResult, TurnState, Usage
 
 INTERRUPTED = "TurnInterrupted"
+TOO_MANY_FAILURES = "TooManyFailures"
 MAX_TEXT = 128 * 1024  # bytes of a text that was cut off; it stands in two records and may need escapes
 MAX_MESSAGE = 4096  # characters of somebody else's words
 
@@ -24,8 +26,13 @@ def entry(agent: AgentState, what: str, body: ev.AnyBody) -> Entry:
     return Entry(id=f"{agent.uid}/{what}", run=agent.run, agent=agent.key, body=body)
 
 
-def build_turn_end(agent: AgentState, result: TurnResult, policy: SupervisionSpec) -> tuple[Entry, ...]:
-    """The entries for a turn whose bridge said how it ended; none when that turn is not the running one."""
+def build_turn_end(
+    agent: AgentState, result: TurnResult, policy: SupervisionSpec, container_end: End | None = None
+) -> tuple[Entry, ...]:
+    """The entries for a turn whose bridge said how it ended; none when that turn is not the running one.
+
+    `container_end` is how the agent's container ended last: why, if the bridge can only say that it was cut off.
+    """
     turn = agent.turn
     if turn is None or turn.state is not TurnState.RUNNING or turn.number != result.turn:
         return ()
@@ -34,9 +41,8 @@ def build_turn_end(agent: AgentState, result: TurnResult, policy: SupervisionSpe
             return _clean(agent, turn, result)
         case TurnState.INTERRUPTED:
             message = result.error.message if result.error else "the harness was stopped in the middle of the turn"
-            return build_interruption(
-                agent, policy, "HarnessStopped", message, text=result.text, tools=result.tools, usage=result.usage
-            )
+            end = container_end or End(EndKind.DISRUPTION, "HarnessStopped", message)
+            return build_interruption(agent, policy, end, text=result.text, tools=result.tools, usage=result.usage)
         case TurnState.FAILED | TurnState.ABORTED | TurnState.RUNNING:
             return _failed(agent, turn, result)
 
@@ -73,52 +79,76 @@ def _failed(agent: AgentState, turn: Turn, result: TurnResult) -> tuple[Entry, .
 def build_interruption(
     agent: AgentState,
     policy: SupervisionSpec,
-    reason: str,
-    message: str,
+    end: End,
     *,
     text: str = "",
     tools: Sequence[str] = (),
     usage: Usage | None = None,
+    outside: bool = False,
 ) -> tuple[Entry, ...]:
-    """The entries for a running turn that was cut off. Nothing when no turn runs."""
+    """The entries for a running turn that was cut off by `end`. Nothing when no turn runs.
+
+    `outside`: the sandbox has not said so itself; it is given up with the turn.
+    """
     turn = agent.turn
     if turn is None or turn.state is not TurnState.RUNNING:
         return ()
     at = f"turn/{turn.number}"
     cut = ev.AgentTurnInterrupted(
-        turn=turn.number, turn_id=turn.id, reason=reason, message=message[:MAX_MESSAGE], text=cut_tail(text),
-        tools=list(tools), usage=usage or Usage(),
+        turn=turn.number, turn_id=turn.id, reason=end.reason, message=end.message[:MAX_MESSAGE], text=cut_tail(text),
+        tools=list(tools), usage=usage or Usage(), own_fault=end.own_fault, outside=outside,
     )  # fmt: skip
-    return (entry(agent, f"{at}/end", cut), *_after_interruption(agent, turn, policy, cut))
+    return (entry(agent, f"{at}/end", cut), *_after_interruption(agent, turn, policy, end, cut.text))
 
 
 def _after_interruption(
-    agent: AgentState, turn: Turn, policy: SupervisionSpec, cut: ev.AgentTurnInterrupted
+    agent: AgentState, turn: Turn, policy: SupervisionSpec, end: End, text: str
 ) -> tuple[Entry, ...]:
     at = f"turn/{turn.number}"
-    message = f"turn {turn.number} was cut off: {cut.message}"
+    message = f"turn {turn.number} was cut off: {end.message}"[:MAX_MESSAGE]
+    if end.own_fault and (failures := agent.failures + 1) >= policy.max_consecutive_failures:
+        return build_breaker(agent, at, end, failures)
     if policy.on_interruption is OnInterruption.RETRY and turn.attempt <= policy.max_retries:
         retry = ev.AgentStateChanged(state=LedgerState.RUNNING, reason="RetryingTurn", message=message)
         return (entry(agent, f"{at}/state", retry),)
     if policy.on_interruption is OnInterruption.ASK:
-        asked = ev.AgentSupervisionNeeded(turn=turn.number, reason=INTERRUPTED, message=message)
-        blocked = ev.AgentStateChanged(state=LedgerState.BLOCKED, reason=INTERRUPTED, message=message)
-        return (entry(agent, f"{at}/asked", asked), entry(agent, f"{at}/state", blocked))
+        return _block(agent, at, INTERRUPTED, f"{message}; give it a prompt, and it goes on from its last clean turn")
     settled = ev.HandleSettled(
-        outcome=Outcome.FAILED, turn=turn.number, result=cut.text,
-        error_kind=ErrorKind.INTERRUPTED, error=message,
-    )  # fmt: skip
+        outcome=Outcome.FAILED, turn=turn.number, result=text, error_kind=ErrorKind.INTERRUPTED, error=message
+    )
     failed = ev.AgentStateChanged(state=LedgerState.FAILED, reason=INTERRUPTED, message=message)
     return (entry(agent, f"{at}/settled", settled), entry(agent, f"{at}/state", failed))
 
 
-def build_end(agent: AgentState, outcome: Outcome, reason: str, message: str) -> tuple[Entry, ...]:
-    """The entries that close an agent for good: a running turn is cut, a pending handle settles."""
-    cut = build_interruption(agent, SupervisionSpec(), reason, message)[:1]
-    ended = ev.AgentEnded(outcome=outcome, reason=reason, message=message)
-    entries = (*cut, entry(agent, "ended", ended))
+def build_breaker(agent: AgentState, at: str, end: End, failures: int) -> tuple[Entry, ...]:
+    """The entries that hold an agent which failed `failures` times in a row by its own fault; `at` names the cause."""
+    message = f"{failures} failures in a row by its own fault, the last: {end.message}; mend that and give it a prompt"
+    return _block(agent, at, TOO_MANY_FAILURES, message)
+
+
+def _block(agent: AgentState, at: str, reason: str, message: str) -> tuple[Entry, ...]:
+    number = agent.turn.number if agent.turn else 0
+    asked = ev.AgentSupervisionNeeded(turn=number, reason=reason, message=message)
+    blocked = ev.AgentStateChanged(state=LedgerState.BLOCKED, reason=reason, message=message)
+    return (entry(agent, f"{at}/asked", asked), entry(agent, f"{at}/state", blocked))
+
+
+def build_end(agent: AgentState, outcome: Outcome, reason: str, message: str, *, epoch: int = 0) -> tuple[Entry, ...]:
+    """The entries that close an agent for good: a running turn is cut, a pending handle settles.
+
+    One that is lost is closed until a leader of an epoch after `epoch` tries again.
+    """
+    cut = build_interruption(agent, SupervisionSpec(), End(EndKind.DISRUPTION, reason, message))[:1]
+    ended = ev.AgentEnded(outcome=outcome, reason=reason, message=message, epoch=epoch)
+    at = f"ended/{epoch}" if epoch else "ended"
+    entries = (*cut, entry(agent, at, ended))
     if agent.handle.settled:
         return entries
     number = agent.turn.number if agent.turn else None
     settled = ev.HandleSettled(outcome=outcome, turn=number, error=message)
-    return (*entries, entry(agent, "ended/settled", settled))
+    return (*entries, entry(agent, f"{at}/settled", settled))
+
+
+def build_parent_lost(agent: AgentState, parent: str, epoch: int) -> tuple[Entry, ...]:
+    """The entries for a child that has not begun, and whose parent's files nobody has any more."""
+    return build_end(agent, Outcome.LOST, "ParentLost", f"the parent {parent} cannot come back", epoch=epoch)

@@ -3,7 +3,7 @@
 from alineod.domain import events as ev
 from alineod.domain.events import Entry, LedgerState
 from alineod.domain.fold import CLEAN_TURN_LOST
-from alineod.domain.state import AgentState, Interruption, Turn
+from alineod.domain.state import AgentState, InboxMessage, Interruption, Turn
 from alineod.domain.turn_ends import entry
 from alineod.wire.turns import TurnState
 
@@ -12,20 +12,38 @@ def build_turn_start(agent: AgentState, first_prompt: str) -> tuple[Entry, ...]:
     """The entries that start the next turn; none when none is due.
 
     Due are, in this order: the next attempt at a turn that was cut off, the agent's first prompt, the oldest prompt
-    in its inbox. A retry keeps the turn's id; everything else gets one of its own.
+    in its inbox. A retry keeps the turn's id; everything else gets one of its own. A blocked agent goes on with a
+    prompt that was given since: that is the decision it waits for.
     """
+    if agent.state is LedgerState.BLOCKED:
+        return _deliver(agent, decision) if (decision := find_decision(agent)) else ()
     turn = agent.turn
     if turn is None:
         return (_start(agent, 1, f"{agent.uid}-1", first_prompt),)
     number = turn.number + 1
     if turn.state is TurnState.INTERRUPTED and agent.state is LedgerState.RUNNING:
         return (_start(agent, number, turn.id, turn.prompt, attempt=turn.attempt + 1),)
-    prompts = [message for message in agent.inbox if message.kind == "prompt"]
-    if not prompts:
-        return ()
-    delivered = ev.InboxDelivered(ids=[prompts[0].id], turn=number)
+    prompts = find_prompts(agent)
+    return _deliver(agent, prompts[0]) if prompts else ()
+
+
+def find_prompts(agent: AgentState) -> list[InboxMessage]:
+    """The prompts that wait to become turns, the oldest first."""
+    return [message for message in agent.inbox if message.kind == "prompt"]
+
+
+def find_decision(agent: AgentState) -> InboxMessage | None:
+    """The prompt by which somebody decided about a blocked agent: the first one after it was blocked."""
+    if agent.state is not LedgerState.BLOCKED:
+        return None
+    return next((prompt for prompt in find_prompts(agent) if prompt.time >= agent.state_since), None)
+
+
+def _deliver(agent: AgentState, prompt: InboxMessage) -> tuple[Entry, ...]:
+    number = agent.turn.number + 1 if agent.turn else 1
+    delivered = ev.InboxDelivered(ids=[prompt.id], turn=number)
     return (
-        _start(agent, number, f"{agent.uid}-{number}", prompts[0].text),
+        _start(agent, number, f"{agent.uid}-{number}", prompt.text),
         entry(agent, f"turn/{number}/delivered", delivered),
     )
 

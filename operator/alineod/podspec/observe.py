@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from alineod.domain.causes import End, judge_container, judge_pod
 from alineod.domain.facts import PodFacts, PodPhase, Trouble
 from alineod.errors import Refused
 from alineod.podspec import names
@@ -36,7 +37,12 @@ def parse_pod(pod: Json) -> PodFacts:
         bridge_ready=bool(agent.get("ready")),
         restarts=int(agent.get("restartCount") or 0),
         trouble=next(_find_troubles(status), None),
-        end=_parse_end(status, agent),
+        crashes=max((int(c.get("restartCount") or 0) for c in _find_crashing(status)), default=0),
+        end=_parse_end(status),
+        container_end=_parse_container_end(agent),
+        deletes_at=parse_time(metadata.get("deletionTimestamp")),
+        unready_since=_parse_unready(status),
+        node_lost_since=_parse_node_lost(status),
         restore=_parse_restore(status),
         version=metadata.get("resourceVersion") or "",
         epoch=_parse_count(metadata, names.EPOCH),
@@ -76,6 +82,32 @@ def _find_troubles(status: Mapping[str, Any]) -> Iterator[Trouble]:
             yield from _find_container_trouble(container)
 
 
+def _find_crashing(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for field in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(field) or ():
+            if ((container.get("state") or {}).get("waiting") or {}).get("reason") == CRASHING:
+                yield container
+
+
+def _find_condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    return next((c for c in status.get("conditions") or () if c.get("type") == kind), {})
+
+
+def _parse_unready(status: Mapping[str, Any]) -> float:
+    ready = _find_condition(status, "Ready")
+    return parse_time(ready.get("lastTransitionTime")) if ready.get("status") == "False" else 0.0
+
+
+def _parse_node_lost(status: Mapping[str, Any]) -> float:
+    """Since when the node does not report. Its controller then says of the pod alone that it is not ready.
+
+    A kubelet says it of the containers too, always both at once and with a reason. So no right to read nodes is needed.
+    """
+    silent = not _find_condition(status, "Ready").get("reason")
+    containers = _find_condition(status, "ContainersReady").get("status") == "True"
+    return _parse_unready(status) if silent and containers else 0.0
+
+
 def _find_container_trouble(container: Mapping[str, Any]) -> Iterator[Trouble]:
     """Why a container waits, in words that do not change while the kubelet tries again and again."""
     waiting = (container.get("state") or {}).get("waiting") or {}
@@ -89,17 +121,20 @@ def _find_container_trouble(container: Mapping[str, Any]) -> Iterator[Trouble]:
     yield Trouble(reason, f"container {container.get('name')}: {'; '.join(filter(None, words))}".strip())
 
 
-def _parse_end(status: Mapping[str, Any], agent: Mapping[str, Any]) -> Trouble | None:
+def _parse_end(status: Mapping[str, Any]) -> End | None:
     if status.get("reason"):
-        return Trouble(status["reason"], status.get("message") or "")
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
-            return Trouble(condition.get("reason") or "Disrupted", condition.get("message") or "")
+        return judge_pod(status["reason"], status.get("message") or "")
+    target = _find_condition(status, "DisruptionTarget")
+    if target.get("status") != "True":
+        return None
+    return judge_pod(target.get("reason") or "Disrupted", target.get("message") or "")
+
+
+def _parse_container_end(agent: Mapping[str, Any]) -> End | None:
     ended = (agent.get("state") or {}).get("terminated") or (agent.get("lastState") or {}).get("terminated") or {}
-    if ended:
-        message = f"the agent's container ended with exit code {ended.get('exitCode')} {ended.get('message') or ''}"
-        return Trouble(ended.get("reason") or "ContainerEnded", message.strip())
-    return None
+    if not ended:
+        return None
+    return judge_container(ended.get("reason") or "", ended.get("exitCode"), ended.get("message") or "")
 
 
 def _parse_restore(status: Mapping[str, Any]) -> RestoreReport | None:

@@ -17,7 +17,7 @@ from alineod.domain.actions import (
     Probe,
 )  # fmt: skip
 from alineod.domain.facts import AgentFacts, AgentObject, Trouble
-from alineod.domain.sandbox_rules import build_taken
+from alineod.domain.ladder_rules import build_taken
 from alineod.errors import Conflict, Refused, Unavailable
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource, read_owner_uids
 from alineod.podspec import names
@@ -107,7 +107,10 @@ async def delete_object(world: World, kind: Resource, key: str, seen: DeletePod 
         Conflict: it has changed, or another one has the name: what to do about that is decided anew.
     """
     namespace = key.split("/")[0]
-    left = await world.gateway.delete(kind, namespace, seen.name, uid=seen.uid, version=seen.version)
+    grace = seen.grace if isinstance(seen, DeletePod) else None
+    left = await world.gateway.delete(
+        kind, namespace, seen.name, uid=seen.uid, version=seen.version, grace_seconds=grace
+    )
     if left is not None:
         world.store.put(kind, left)
     else:
@@ -124,9 +127,11 @@ async def read_bridge(world: World, facts: AgentFacts) -> bool:
         state = await world.bridges.read_state(pod, world.bridge_token(pod.uid))
     except (Unavailable, Refused) as error:
         world.term.errors[pod.uid] = error.message
+        world.term.tries[pod.uid] = world.term.tries.get(pod.uid, 0) + 1
         return False  # the rule asks again
     world.term.errors.pop(pod.uid, None)
-    world.term.heard[pod.uid] = Heard(state, pod.restarts)
+    world.term.tries.pop(pod.uid, None)
+    world.term.heard[pod.uid] = Heard(state, pod.restarts, world.now())
     return state.ready
 
 

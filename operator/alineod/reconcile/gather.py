@@ -24,6 +24,7 @@ from alineod.reconcile.circles import find_circle
 from alineod.reconcile.places import count_places
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.world import World
+from alineod.wire.turns import BridgeState
 
 
 async def read_object(world: World, resource: Resource, key: str, *, confirm: bool) -> Json | None:
@@ -90,7 +91,8 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
             invalid = Trouble(str(circle.flaw), circle.message)
     pods = await _gather_pods(world, key, ledger)
     pod = next((p for p in pods if ledger and ledger.pod and p.uid == ledger.pod.uid), None)
-    heard = world.term.heard.get(pod.uid) if pod else None
+    if pod is not None and pod.end is not None:
+        world.term.ends[pod.uid] = pod.end  # it says so once, and may be gone when that is asked for
     facts = AgentFacts(
         now=world.now(),
         key=key,
@@ -100,10 +102,13 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         run=run,
         ledger=ledger,
         pod=pod,
+        last_end=world.term.ends.get(ledger.pod.uid) if ledger and ledger.pod else None,
         next_pod=next((p for p in pods if ledger and p.incarnation == ledger.incarnation + 1), None),
         stale_pods=_stale(pods, ledger, obj, world.release.epoch),
-        bridge=heard.state if heard and pod and heard.restarts == pod.restarts else None,
+        bridge=_read_bridge(world, pod) if pod else None,
         bridge_error=world.term.errors.get(pod.uid, "") if pod else "",
+        tries=world.term.tries.get(pod.uid, 0) if pod else 0,
+        retry_delay=world.retry_delay,
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
         live_text=_read_live_text(world, key, ledger),
         start_wait=world.term.start_waits.get(pod.uid) if pod else None,
@@ -114,6 +119,14 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         refusal=world.term.refusals.get(key),
     )
     return facts, agent
+
+
+def _read_bridge(world: World, pod: PodFacts) -> BridgeState | None:
+    """What the bridge last said, unless its container was restarted or found not ready since: then it is asked anew."""
+    heard = world.term.heard.get(pod.uid)
+    if heard is None or heard.restarts != pod.restarts or pod.unready_since > heard.at:
+        return None
+    return heard.state
 
 
 def _gather_run(world: World, agent: Agent | None, ledger: AgentState | None) -> tuple[Swarm | None, RunFacts]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from alineod.bucket.port import Bucket
 from alineod.clock import Clock
+from alineod.domain.causes import End
 from alineod.domain.facts import Trouble
 from alineod.errors import Unavailable
 from alineod.kube.gateway import Gateway
@@ -19,10 +20,11 @@ from alineod.wire.turns import BridgeState
 
 @dataclass(frozen=True)
 class Heard:
-    """What a bridge last said, and by which process: a restarted container has to be asked again."""
+    """What a bridge last said, by which process and when (Unix seconds)."""
 
     state: BridgeState
     restarts: int
+    at: float
 
 
 @dataclass
@@ -31,6 +33,8 @@ class Term:
 
     heard: dict[str, Heard] = field(default_factory=dict)  # by pod UID
     errors: dict[str, str] = field(default_factory=dict)  # why a bridge did not answer, by pod UID
+    tries: dict[str, int] = field(default_factory=dict)  # questions in a row that it did not answer, by pod UID
+    ends: dict[str, End] = field(default_factory=dict)  # why pods went or are about to, by pod UID
     reattached: set[str] = field(default_factory=set)  # agent keys
     started: set[str] = field(default_factory=set)  # UIDs of pods made in this term
     refusals: dict[str, Trouble] = field(default_factory=dict)  # by agent key
@@ -74,6 +78,7 @@ class World:
     parsed: Parsed = field(default_factory=Parsed)
     remote_min_age: float = 600.0
     restores_at_once: int = 8
+    retry_delay: float = 1.0  # s between the first two questions to a bridge that does not answer
     remaining: Callable[[], float] = lambda: float("inf")
     term: Term = field(default_factory=Term)
 

@@ -62,7 +62,7 @@ CASES: list[tuple[str, AgentFacts, str, str | None, list[str]]] = [
         None,
         ["AgentTurnInterrupted", "AgentEnded", "HandleSettled"],
     ),
-    ("gone for long", build_facts(object=None, ledger=build_ledger(closed=True)), "gone", None, []),
+    ("gone for long", build_facts(object=None, ledger=build_ledger(closed=True), pod=None), "gone", None, []),
     ("spec unusable", build_facts(invalid=Trouble("InvalidSpec", "why")), "invalid", "InvalidSpec", []),
     ("no swarm yet", build_facts(run=build_run(exists=False, state=None)), "no_swarm", "SwarmNotFound", []),
     ("new", build_facts(ledger=None, pod=None, bridge=None), "spawn", "Accepted", ["AgentSpawned"]),

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from alineod.domain.causes import End, EndKind
 from alineod.domain.facts import PodFacts, PodPhase, Trouble
-from alineod.podspec.observe import parse_pod
+from alineod.podspec.observe import parse_pod, parse_time
 
 METADATA = {
     "name": "survey-lead-2",
@@ -81,24 +82,61 @@ def test_why_it_is_not_up(status: dict[str, Any], trouble: Trouble | None) -> No
 @pytest.mark.parametrize(
     ("status", "end"),
     [
-        ({"phase": "Failed", "reason": "Evicted", "message": "too much"}, Trouble("Evicted", "too much")),
+        ({"phase": "Failed", "reason": "Evicted", "message": "low"}, End(EndKind.DISRUPTION, "Evicted", "low")),
         (
             {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]},
-            Trouble("EvictionByEvictionAPI", ""),
+            End(EndKind.DISRUPTION, "EvictionByEvictionAPI", ""),
         ),
-        (
-            {
-                "containerStatuses": [
-                    {"name": "agent", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
-                ]
-            },
-            Trouble("OOMKilled", "the agent's container ended with exit code 137"),
-        ),
+        ({"conditions": [{"type": "DisruptionTarget", "status": "False", "reason": "Old"}]}, None),
+        ({"containerStatuses": [{"name": "agent", "state": {"terminated": {"reason": "Error", "exitCode": 1}}}]}, None),
         ({"phase": "Running"}, None),
     ],
 )
-def test_why_it_went(status: dict[str, Any], end: Trouble | None) -> None:
+def test_why_a_pod_went(status: dict[str, Any], end: End | None) -> None:
     assert _parse(**status).end == end
+
+
+@pytest.mark.parametrize("field", ["state", "lastState"])
+def test_how_the_agents_container_ended(field: str) -> None:
+    ended = {"terminated": {"reason": "OOMKilled", "exitCode": 137}}
+    end = _parse(containerStatuses=[{"name": "agent", field: ended}]).container_end
+    assert end is not None
+    assert (end.reason, end.own_fault) == ("OOMKilled", True)
+    assert _parse(containerStatuses=[{"name": "checkpointer", field: ended}]).container_end is None
+
+
+AT = "2026-01-01T00:00:00Z"
+
+
+def _conditions(ready: dict[str, str], containers: str) -> list[dict[str, str]]:
+    return [
+        {"type": "Ready", "lastTransitionTime": AT, **ready},
+        {"type": "ContainersReady", "status": containers, "lastTransitionTime": AT},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ready", "containers", "unready", "lost"),
+    [
+        ({"status": "True"}, "True", False, False),
+        ({"status": "False"}, "True", True, True),
+        ({"status": "False", "reason": "ContainersNotReady"}, "False", True, False),
+        ({"status": "False", "reason": "ReadinessGatesNotReady"}, "True", True, False),
+    ],
+    ids=["ready", "its node is silent", "its containers are not ready", "its gates are shut"],
+)
+def test_a_node_that_is_silent_is_told_from_a_bridge_that_is_not_ready(
+    ready: dict[str, str], containers: str, unready: bool, lost: bool
+) -> None:
+    pod, at = _parse(conditions=_conditions(ready, containers)), parse_time(AT)
+    assert pod.unready_since == (at if unready else 0.0)
+    assert pod.node_lost_since == (at if lost else 0.0)
+
+
+def test_restarts_of_a_container_that_ends_again_and_again_are_counted() -> None:
+    crashing = {"waiting": {"reason": "CrashLoopBackOff"}}
+    assert _parse(initContainerStatuses=[{"name": "restore", "state": crashing, "restartCount": 4}]).crashes == 4
+    assert _parse(containerStatuses=[{"name": "agent", "state": {"running": {}}, "restartCount": 4}]).crashes == 0
 
 
 def test_what_the_restore_container_said() -> None:
