@@ -7,6 +7,7 @@ from enum import StrEnum
 from alineod.crd.agent import AgentSpec
 from alineod.crd.swarm import SupervisionSpec, SwarmSpec
 from alineod.domain.causes import End
+from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, Handle, RunState
 from alineod.wire.archives import RestoreReport
 from alineod.wire.turns import BridgeState
@@ -125,7 +126,7 @@ class AgentFacts:
     retry_delay: float = 1.0  # s between the first two of them
     reattached: bool = True  # in this term of the leader
     start_wait: Trouble | None = None  # what the pod's restore container waits for
-    live_text: str = ""  # of the running turn, as far as it was heard
+    heard: Heard = field(default_factory=Heard)  # of the running turn
     peers: Mapping[str, Peer] = field(default_factory=dict)
     has_bucket: bool = True
     alias_holder: str = ""  # key of another agent of the run that has the short name

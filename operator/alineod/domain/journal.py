@@ -1,4 +1,4 @@
-"""From a bridge's journal to the ledger: which records are events, and what text is heard meanwhile."""
+"""From a bridge's journal to the ledger: which records are events, and what is heard of a turn meanwhile."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -9,19 +9,33 @@ import msgspec
 from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
 from alineod.domain.events import Entry
+from alineod.domain.fold import add_usage
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_turn_end, entry
-from alineod.wire.turns import ErrorKind, JournalRecord, TurnError, TurnResult, TurnState
+from alineod.wire.turns import ErrorKind, JournalRecord, TurnError, TurnResult, TurnState, Usage
 
 MAX_LIVE = 1 << 20  # characters of a running message that are kept in case it is cut off
+MOST_TOOLS = 256  # of a turn, newest last
+LONGEST_NAME = 128  # characters of a tool's name
+MOST_TOKENS = 10**12  # of one message; what is more is no number of tokens
 ENDED = "turn.ended"
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True)
 class Heard:
-    """What a follower has heard of the running turn: its text so far, should it be cut off."""
+    """What was heard of the running turn, should it be cut off: its text, which tools began, what it used.
+
+    `text` is that of the message being written, or else of the last one; `whole` that of the last one which a retry
+    does not give up. `seq` is the newest journal number in it, so that a record which comes again counts once.
+    """
 
     text: str = ""
+    tools: tuple[str, ...] = ()
+    usage: Usage = NO_USAGE
+    seq: int = 0
+    whole: str = ""
+    writing: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,7 +48,8 @@ def compute_batch(agent: AgentState, heard: Heard, records: Iterable[JournalReco
     """The entries for these records. Records that the ledger holds already give none."""
     entries: list[Entry] = []
     for record in records:
-        heard = _hear(heard, record)
+        if agent.turn is not None and record.turn == agent.turn.number:
+            heard = hear(heard, record)
         if record.seq is None or record.seq <= agent.journal_seq:
             continue
         entries.append(_forward(agent, record, record.seq))
@@ -60,16 +75,46 @@ def _forward(agent: AgentState, record: JournalRecord, seq: int) -> Entry:
     return entry(agent, f"journal/{agent.incarnation}/{seq}", body)
 
 
-def _hear(heard: Heard, record: JournalRecord) -> Heard:
+def hear(heard: Heard, record: JournalRecord) -> Heard:
+    """What is known of the turn with one more record of it."""
+    if record.seq is None:
+        return _hear_live(heard, record)
+    if record.seq <= heard.seq:
+        return heard
+    heard, data = replace(heard, seq=record.seq), record.data
     match record.event:
-        case "text.delta":
-            return Heard((heard.text + _text(record.data))[-MAX_LIVE:])
-        case "text.reset" | "turn.started":
-            return Heard()
-        case "message" if record.data.get("role") == "assistant":
-            return replace(heard, text=_text(record.data) or heard.text)
+        case "message" if data.get("role") == "assistant":
+            text = _text(data)[-MAX_LIVE:] or heard.whole
+            whole = heard.whole if data.get("error") else text
+            usage = add_usage(heard.usage, parse_usage(data))
+            return replace(heard, text=text, usage=usage, whole=whole, writing=False)
+        case "compaction":
+            return replace(heard, usage=add_usage(heard.usage, parse_usage(data)))
+        case "tool.started":
+            name = str(data.get("name"))[:LONGEST_NAME]
+            return replace(heard, tools=(*heard.tools, name)[-MOST_TOOLS:])
         case _:
             return heard
+
+
+def _hear_live(heard: Heard, record: JournalRecord) -> Heard:
+    match record.event:
+        case "text.delta":
+            text = (heard.text if heard.writing else "") + _text(record.data)
+            return replace(heard, text=text[-MAX_LIVE:], writing=True)
+        case "text.reset":
+            return replace(heard, text=heard.whole, writing=False)
+        case _:
+            return heard
+
+
+def parse_usage(data: Mapping[str, Any]) -> Usage:
+    """What a record says was used; nothing where that is no usage."""
+    try:
+        usage = msgspec.convert(data.get("usage") or {}, Usage)
+    except msgspec.ValidationError:
+        return NO_USAGE
+    return usage if max(usage.input_tokens, usage.output_tokens) <= MOST_TOKENS else NO_USAGE
 
 
 def _text(data: Mapping[str, Any]) -> str:

@@ -84,7 +84,10 @@ def build_taken(pod: str) -> Trouble:
 
 def _cut_turn(facts: AgentFacts, ledger: AgentState, end: End | None) -> tuple[Entry, ...]:
     end = end or judge_removed(ledger.pod.name if ledger.pod else "its pod")
-    return build_interruption(ledger, facts.run.supervision, end, text=facts.live_text, outside=True)
+    heard = facts.heard
+    return build_interruption(
+        ledger, facts.run.supervision, end, text=heard.text, tools=heard.tools, usage=heard.usage, outside=True
+    )
 
 
 def rule_released(facts: AgentFacts) -> Decision | None:

@@ -132,9 +132,9 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
                 return  # what this pod still says is of a former incarnation
             batch: Batch = compute_batch(current, heard, records_heard, read_supervision(world, current))
             heard = batch.heard
-            world.term.live_text[key] = (number, heard.text)
+            world.term.turns[key] = (number, heard)
             if batch.entries:
                 await world.ledger.append(batch.entries)
             if _find_running(world, key, number) is None:
-                world.term.live_text.pop(key, None)
+                world.term.turns.pop(key, None)
                 return

@@ -15,6 +15,7 @@ from alineod.domain.facts import (
     RunFacts,
     Trouble,
 )  # fmt: skip
+from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, is_of_run
 from alineod.errors import Denied, NotFound, Refused, Unavailable
 from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, read_label
@@ -110,7 +111,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         tries=world.term.tries.get(pod.uid, 0) if pod else 0,
         retry_delay=world.retry_delay,
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
-        live_text=_read_live_text(world, key, ledger),
+        heard=_find_heard(world, key, ledger),
         start_wait=world.term.start_waits.get(pod.uid) if pod else None,
         peers=_gather_peers(world, obj, run),
         has_bucket=world.bucket is not None,
@@ -178,9 +179,9 @@ def read_spec(world: World, agent: AgentState) -> AgentSpec:
     return world.parsed.effective(own, swarm) if swarm else own.spec
 
 
-def _read_live_text(world: World, key: str, ledger: AgentState | None) -> str:
-    number, text = world.term.live_text.get(key, (0, ""))
-    return text if ledger is not None and ledger.turn is not None and ledger.turn.number == number else ""
+def _find_heard(world: World, key: str, ledger: AgentState | None) -> Heard:
+    number, heard = world.term.turns.get(key, (0, Heard()))
+    return heard if ledger is not None and ledger.turn is not None and ledger.turn.number == number else Heard()
 
 
 def _gather_object(world: World, agent: Agent, swarm: Swarm | None) -> tuple[AgentObject, Trouble | None]:

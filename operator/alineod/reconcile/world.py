@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from alineod.bucket.port import Bucket
 from alineod.clock import Clock
+from alineod.domain import journal
 from alineod.domain.causes import End
 from alineod.domain.facts import Trouble
 from alineod.errors import Unavailable
@@ -39,7 +40,7 @@ class Term:
     started: set[str] = field(default_factory=set)  # UIDs of pods made in this term
     refusals: dict[str, Trouble] = field(default_factory=dict)  # by agent key
     left_alone: set[str] = field(default_factory=set)  # UIDs of swarms of other releases, once that was said
-    live_text: dict[str, tuple[int, str]] = field(default_factory=dict)  # turn and its text so far, by agent key
+    turns: dict[str, tuple[int, journal.Heard]] = field(default_factory=dict)  # running ones by agent key
     start_waits: dict[str, Trouble] = field(default_factory=dict)  # what a restore container waits for, by pod UID
     places: dict[str, int] = field(default_factory=dict)  # incarnations being brought back, by agent key
     said: dict[str, str] = field(default_factory=dict)  # the last decision in words, by key

@@ -11,9 +11,10 @@ from alineod.domain.actions import Action, Append, CreatePod, DeletePod, Drive, 
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.events import LedgerState, Outcome, Rung
 from alineod.domain.facts import AgentFacts, Peer, PodPhase, RunFacts, Trouble
+from alineod.domain.journal import Heard
 from alineod.domain.state import Handle, InboxMessage, Pod
 from alineod.wire.archives import RestoreReport
-from alineod.wire.turns import TurnState
+from alineod.wire.turns import TurnState, Usage
 from tests.unit.domain.builders import (
     build_bridge,
     build_facts,
@@ -292,7 +293,8 @@ def test_a_pod_that_does_not_come_up_is_stalled_after_a_while() -> None:
     ],
 )
 def test_what_follows_an_interruption_is_the_policy_s(policy: dict[str, Any], events: list[str]) -> None:
-    facts = with_supervision(build_facts(ledger=running(), pod=None, live_text="half a"), **policy)
+    heard = Heard("half a", ("bash",), Usage(input_tokens=7))
+    facts = with_supervision(build_facts(ledger=running(), pod=None, heard=heard), **policy)
     decision = decide_agent(facts)
     assert _kinds(decision.actions) == events
     cut = decision.actions[0]
@@ -300,6 +302,7 @@ def test_what_follows_an_interruption_is_the_policy_s(policy: dict[str, Any], ev
     body = cut.entries[0].body
     assert isinstance(body, ev.AgentTurnInterrupted)
     assert (body.text, body.turn, body.turn_id) == ("half a", 1, "uid-a-1")
+    assert (body.tools, body.usage) == (["bash"], Usage(input_tokens=7))
 
 
 @pytest.mark.behaviour("5.1")

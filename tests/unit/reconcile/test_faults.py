@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from alineod.domain import events as ev
+from alineod.domain.journal import Heard
 from alineod.errors import Denied
 from alineod.kube.objects import AGENTS, SWARMS, Json
 from alineod.reconcile.prompts import queue_prompt
@@ -91,7 +92,7 @@ async def test_a_clean_turn_that_no_checkpoint_kept_is_said_to_be_lost() -> None
 async def test_what_survived_is_of_the_turn_that_was_cut() -> None:
     simulation = await _settled(_swarm({"name": "a"}))
     key = f"{NAMESPACE}/s-a"
-    simulation.world.term.live_text[key] = (1, "TEXT OF TURN 1")
+    simulation.world.term.turns[key] = (1, Heard("TEXT OF TURN 1"))
     await queue_prompt(simulation.world, key, "HANG", "k")
     await simulation.settle()
     simulation.delete_pod("s-a")
