@@ -93,6 +93,7 @@ class Settings:
     bucket: BucketSettings | None
     checkpoints: CheckpointSettings
     rehydrate_concurrency: int
+    reattach_retry_delay: float
     ledger_dir: Path
     log_format: LogFormat
     sandbox_defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -119,6 +120,7 @@ def parse_settings(env: Mapping[str, str]) -> Settings:
             remote_min_age=reader.read("CHECKPOINTS_REMOTE_MIN_AGE", parse_seconds, "10m"),
         ),
         rehydrate_concurrency=reader.read("REHYDRATE_CONCURRENCY", _parse_count, "8"),
+        reattach_retry_delay=reader.read("REATTACH_RETRY_DELAY", parse_seconds, "1s"),
         ledger_dir=reader.read("LEDGER_DIR", _parse_directory, "/var/lib/alineod"),
         log_format=reader.read("LOG_FORMAT", _parse_log_format, "text"),
         sandbox_defaults=reader.read("SANDBOX_DEFAULTS", _parse_object, "{}"),

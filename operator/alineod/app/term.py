@@ -112,6 +112,7 @@ class Term:
             release=Release(parts.settings.instance, opened.cluster, epoch, parts.base),
             wake=self._queue.add,
             drive=lambda key, turn: self._drivers.ensure(self._world, key, turn),
+            retry_delay=parts.settings.reattach_retry_delay,
             restores_at_once=parts.settings.rehydrate_concurrency,
             remote_min_age=parts.settings.checkpoints.remote_min_age,
         )

@@ -8,6 +8,7 @@ import msgspec
 
 from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
+from alineod.domain.causes import End
 from alineod.domain.events import Entry
 from alineod.domain.fold import add_usage
 from alineod.domain.state import AgentState
@@ -44,8 +45,17 @@ class Batch:
     heard: Heard
 
 
-def compute_batch(agent: AgentState, heard: Heard, records: Iterable[JournalRecord], policy: SupervisionSpec) -> Batch:
-    """The entries for these records. Records that the ledger holds already give none."""
+def compute_batch(
+    agent: AgentState,
+    heard: Heard,
+    records: Iterable[JournalRecord],
+    policy: SupervisionSpec,
+    container_end: End | None = None,
+) -> Batch:
+    """The entries for these records. Records that the ledger holds already give none.
+
+    `container_end`: how the container ended that the turn was begun in, if it did.
+    """
     entries: list[Entry] = []
     for record in records:
         if agent.turn is not None and record.turn == agent.turn.number:
@@ -54,7 +64,7 @@ def compute_batch(agent: AgentState, heard: Heard, records: Iterable[JournalReco
             continue
         entries.append(_forward(agent, record, record.seq))
         if record.event == ENDED:
-            entries += build_turn_end(agent, _parse_result(record), policy)
+            entries += build_turn_end(agent, _parse_result(record), policy, container_end)
     return Batch(tuple(entries), heard)
 
 

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 
+from alineod.domain.causes import End
 from alineod.domain.facts import PodFacts
 from alineod.domain.journal import Batch, Heard, compute_batch
 from alineod.domain.state import AgentState
@@ -130,7 +131,9 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
             current = world.ledger.state.agents[key]
             if current.pod is None or current.pod.uid != pod.uid:
                 return  # what this pod still says is of a former incarnation
-            batch: Batch = compute_batch(current, heard, records_heard, read_supervision(world, current))
+            batch: Batch = compute_batch(
+                current, heard, records_heard, read_supervision(world, current), _find_container_end(world, current)
+            )
             heard = batch.heard
             world.term.turns[key] = (number, heard)
             if batch.entries:
@@ -138,3 +141,10 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
             if _find_running(world, key, number) is None:
                 world.term.turns.pop(key, None)
                 return
+
+
+def _find_container_end(world: World, agent: AgentState) -> End | None:
+    """How the agent's container ended since its last rung held."""
+    pod = find_pod(world, agent)
+    restarted = pod is not None and agent.pod is not None and pod.restarts > agent.pod.restarts
+    return pod.container_end if pod is not None and restarted else None

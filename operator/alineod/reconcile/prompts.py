@@ -55,7 +55,7 @@ async def queue_prompt(world: World, key: str, text: str, idempotency_key: str) 
         Conflict: `NotLive`, it has ended; `IdTaken`, the idempotency key stands for another prompt.
     """
     agent = read_agent(world, key)
-    if agent.closed:
+    if agent.closed or agent.released:
         raise Conflict("NotLive", f"the agent {key} has ended ({agent.state}: {agent.message or agent.reason})")
     text, idempotency_key = compute_clean_text(text), compute_clean_text(idempotency_key)
     message = ev.InboxQueued(id=idempotency_key, kind="prompt", text=text)

@@ -34,7 +34,7 @@ def compute_wakes(rows: Sequence[Row], state: State) -> set[Ref]:
 
 def _waits(agent: AgentState, news: set[str] | None) -> bool:
     """Whether it is held by one of these agents of its run."""
-    if not news or agent.state is not LedgerState.SPAWNING:
+    if not news or agent.state not in (LedgerState.SPAWNING, LedgerState.LOST):
         return False
     wait = agent.spec.get("waitFor") or ()
     named = wait.get("agents") or () if isinstance(wait, Mapping) else wait
