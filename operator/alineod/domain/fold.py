@@ -11,6 +11,7 @@ from typing import Any
 
 from alineod.domain import events as ev
 from alineod.domain.events import LedgerState, Outcome, Row, Rung
+from alineod.domain.kept import add_checkpoint, explain_loss, leave_behind, note_upload
 from alineod.domain.state import (
     AgentState,
     Checkpoint,
@@ -25,7 +26,6 @@ from alineod.domain.state import (
 )  # fmt: skip
 from alineod.wire.turns import TurnState, Usage
 
-KEPT_CHECKPOINTS = 8
 CLEAN_TURN_LOST = "CleanTurnLost"
 LARGEST_AMOUNT = 10**12  # US dollars; what is more is no price
 
@@ -178,34 +178,29 @@ def _(body: ev.AgentCheckpointed, agent: AgentState, time: float) -> AgentState:
         body.turn, body.incarnation, body.snapshot_ref, body.sha256, body.bytes, time,
         body.remote_ref, body.upload_error, body.session,
     )  # fmt: skip
-    others = tuple(c for c in agent.checkpoints if (c.turn, c.incarnation) != (new.turn, new.incarnation))
-    ordered = sorted((*others, new), key=lambda c: (c.turn, c.incarnation))
-    return replace(agent, checkpoints=tuple(ordered[-KEPT_CHECKPOINTS:]))
+    return add_checkpoint(agent, new)
 
 
 @_step.register
 def _(body: ev.AgentCheckpointUploaded, agent: AgentState, time: float) -> AgentState:
-    uploaded = tuple(
-        replace(c, remote_ref=body.remote_ref, upload_error=None)
-        if (c.turn, c.incarnation) == (body.turn, body.incarnation) else c
-        for c in agent.checkpoints
-    )  # fmt: skip
-    return replace(agent, checkpoints=uploaded)
+    return note_upload(agent, body)
 
 
 @_step.register
 def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
+    pod = replace(agent.pod, restarts=body.restarts) if agent.pod else None
     restored = Restored(body.rung, body.incarnation, body.reason, time, body.checkpoint_turn)
-    if agent.pod is not None:
-        agent = replace(agent, pod=replace(agent.pod, restarts=body.restarts))
+    back = replace(agent, restored=restored, pod=pod)
+    if body.rung is not Rung.RESTORE:
+        return back
+    back = leave_behind(back, body, time)
     kept, last = body.checkpoint_turn or 0, agent.last_clean_turn or 0
-    if body.rung is not Rung.RESTORE or kept >= last:
-        return replace(agent, restored=restored)
+    if kept >= last:
+        return back
     came = f"with turn {kept}" if kept else "blank"
-    lost = Interruption(
-        last, CLEAN_TURN_LOST, f"it had ended cleanly, but no checkpoint of it was left: it came back {came}"
-    )
-    return replace(agent, restored=restored, interruption=lost, last_clean_turn=body.checkpoint_turn)
+    why = f"it had ended cleanly, but {explain_loss(agent, last, body)}: it came back {came}"
+    lost = Interruption(last, CLEAN_TURN_LOST, why)
+    return replace(back, interruption=lost, last_clean_turn=body.checkpoint_turn)
 
 
 @_step.register

@@ -39,6 +39,14 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class SetAside:
+    """A checkpoint that the agent did not come back from; `since` in Unix seconds."""
+
+    checkpoint: Checkpoint
+    since: float
+
+
+@dataclass(frozen=True)
 class Handle:
     """`pending` until settled. A new turn makes it pending again."""
 
@@ -111,6 +119,7 @@ class AgentState:
     journal_seq: int = 0  # the last journal number recorded, of the current incarnation
     last_clean_turn: int | None = None
     checkpoints: tuple[Checkpoint, ...] = ()  # newest last
+    set_aside: tuple[SetAside, ...] = ()  # newest last
     restored: Restored | None = None
     interruption: Interruption | None = None
     inbox: tuple[InboxMessage, ...] = ()

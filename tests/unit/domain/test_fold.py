@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from alineod.domain import events as ev
 from alineod.domain.events import AnyBody, LedgerState, Outcome, Row, Rung
-from alineod.domain.fold import KEPT_CHECKPOINTS, add_usage, fold
+from alineod.domain.fold import add_usage, fold
+from alineod.domain.kept import KEPT_CHECKPOINTS
 from alineod.domain.state import AgentState, Handle, State
 from alineod.wire.turns import ErrorKind, Session, TurnError, TurnState, Usage
 from tests.unit.domain.rows import ROWS

@@ -85,7 +85,7 @@ async def test_a_clean_turn_that_no_checkpoint_kept_is_said_to_be_lost() -> None
     await simulation.settle()
     said = {c["type"]: c for c in simulation.read(AGENTS, "s-a")["status"]["conditions"]}["Interrupted"]
     assert (said["status"], said["reason"]) == ("True", "CleanTurnLost")
-    assert said["message"].startswith("turn 2 is lost: it had ended cleanly, but no checkpoint of it was left")
+    assert said["message"].startswith("turn 2 is lost: it had ended cleanly, but its spec asks for no checkpoints")
     assert "came back blank" in said["message"]
 
 
