@@ -24,7 +24,7 @@ from alineod.checkpointer.remote import Operator
 from alineod.checkpointer.sources import Sources
 from alineod.checkpoints.archive.format import HOME, WORKSPACE
 from alineod.checkpoints.archive.place import clear_leftovers
-from alineod.checkpoints.store import write_whole
+from alineod.checkpoints.store import Store, write_whole
 from alineod.errors import AlineoError, Unavailable
 from alineod.wire.archives import RestoreReport, StartOrder, StartRequest
 from alineod.wire.base import encode
@@ -73,6 +73,8 @@ def restore(environment: Environment, operator: Operator, sleep: Callable[[float
     if report.start in ("fresh", "blank"):
         for directory in targets.values():
             settle_in(directory, environment.owner)
+    for name in sources.read_rotten():  # it must not count among the newest, which push the older ones out
+        Store(environment.checkpoints, environment.keep).discard(name)
     write_inputs(environment.inputs, order.inputs, environment.owner)
     give(environment.control, environment.owner)
     _write_control(environment, "bridge-token", order.bridge_token.encode(), 0o600)

@@ -23,6 +23,7 @@ class Sources:
         self._checkpoints = checkpoints
         self._targets = targets
         self._tried: dict[tuple[str, str], Tried] = {}
+        self._rotten: set[str] = set()
 
     def fill(self, order: StartOrder) -> RestoreReport:
         """Restore the newest archive of the order that is good.
@@ -37,6 +38,10 @@ class Sources:
                     return _build_report(source, where, list(self._tried.values()))
         tried = list(self._tried.values())
         return RestoreReport(start="blank" if tried else "fresh", tried=tried)
+
+    def read_rotten(self) -> set[str]:
+        """The file names of archives in the pod's volume that were read and found bad."""
+        return set(self._rotten)
 
     def _try(self, source: Source, where: str) -> bool:
         """Whether it was restored; a local archive that is not there is not even tried."""
@@ -71,6 +76,8 @@ class Sources:
 
     def _give_up(self, source: Source, where: str, error: AlineoError) -> None:
         _log.warning("%s (%s) does not serve: %s", _name(source), where, error.message)
+        if where == LOCAL:
+            self._rotten.add(source.snapshot_ref)
         self._tried[where, source.sha256] = Tried(turn=source.turn, where=where, error=error.message)
 
 

@@ -103,8 +103,12 @@ class Store:
             _move(partial, self.get_path(stored.report.snapshot_ref))
             write_whole(self._record(stored.report.snapshot_ref), encode(stored))
             for old in self.read_all()[self._keep :]:
-                self._record(old.report.snapshot_ref).unlink(missing_ok=True)
-                self.get_path(old.report.snapshot_ref).unlink(missing_ok=True)
+                self.discard(old.report.snapshot_ref)
+
+    def discard(self, snapshot_ref: str) -> None:
+        """Remove an archive with its record."""
+        self._record(snapshot_ref).unlink(missing_ok=True)
+        self.get_path(snapshot_ref).unlink(missing_ok=True)
 
     def update(self, stored: Stored) -> bool:
         """Write how far a checkpoint got; False when newer ones have pushed it out meanwhile."""

@@ -22,8 +22,8 @@ from alineod.errors import Conflict, Refused, Unavailable
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource, read_owner_uids
 from alineod.podspec import names
 from alineod.podspec.pod import build_pod
-from alineod.reconcile.archives import delete_archives
 from alineod.reconcile.places import take_place
+from alineod.reconcile.removal import delete_archives
 from alineod.reconcile.world import Heard, World
 
 

@@ -1,23 +1,14 @@
 """What a sandbox asks of the operator about archives: how to start, where to upload, what was uploaded.
 
-The operator alone holds the bucket's keys. It signs one request for one object at a time, looks at the object before
-it records it, and alone deletes.
+The operator alone holds the bucket's keys. It signs one request for one object at a time, and looks at the object
+before it records it.
 """
 
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Sequence
 
-from alineod.bucket.port import Bucket
-from alineod.checkpoints.keys import (
-    build_checkpoint_key,
-    build_checkpoint_prefix,
-    build_fork_key,
-    build_fork_prefix,
-    parse_checkpoint_name,
-)
-from alineod.checkpoints.retention import KnownCheckpoint, decide_expired
+from alineod.checkpoints.keys import build_checkpoint_key, build_fork_key
 from alineod.crd.agent import StartFrom
 from alineod.crd.parse import parse_agent_spec
 from alineod.domain import events as ev
@@ -29,6 +20,7 @@ from alineod.errors import Refused, Unavailable
 from alineod.kube.objects import AGENTS, Ref
 from alineod.reconcile.gather import find_agent
 from alineod.reconcile.pods import find_pod
+from alineod.reconcile.removal import delete_expired
 from alineod.reconcile.world import World
 from alineod.wire.archives import (
     CHECKPOINTER_PORT,
@@ -111,8 +103,15 @@ def note_start_wait(world: World, agent: AgentState, wait: Trouble | None) -> No
 
 
 def _build_sources(world: World, agent: AgentState) -> list[Source]:
-    """Every checkpoint that may serve, newest first."""
+    """Every checkpoint that may serve, newest first; at the end those that were set aside.
+
+    Raises:
+        Unavailable: reason `NoBucket`; there are some, and this release names no bucket to read them from.
+    """
     bucket = world.bucket
+    there = [c for c in (*(one.checkpoint for one in agent.set_aside), *agent.checkpoints) if c.remote_ref]
+    if bucket is None and there:
+        raise Unavailable("NoBucket", "its checkpoints are in a bucket and none is configured: set bucket.name")
     if bucket is None:
         return []
     return [
@@ -120,7 +119,7 @@ def _build_sources(world: World, agent: AgentState) -> list[Source]:
             kind=SourceKind.CHECKPOINT, turn=c.turn, sha256=c.sha256, bytes=c.bytes,
             get=bucket.grant_get(c.remote_ref, GRANT_SECONDS), snapshot_ref=c.snapshot_ref, session=c.session,
         )
-        for c in reversed(agent.checkpoints)
+        for c in reversed(there)
         if c.remote_ref
     ]  # fmt: skip
 
@@ -235,59 +234,3 @@ async def _verify(world: World, agent: AgentState, report: CheckpointReport) -> 
     if head.size != report.bytes or head.etag != report.md5:
         return None, f"the object {expected} is not the archive that was cut ({head.size} of {report.bytes} bytes)"
     return expected, ""
-
-
-async def delete_expired(world: World, key: str) -> None:
-    """Remove what retention no longer keeps. Failing is no harm: the next checkpoint tries again."""
-    bucket, agent = world.bucket, world.ledger.state.agents.get(key)
-    if bucket is None or agent is None:
-        return
-    await asyncio.to_thread(_delete_expired, world, bucket, agent)
-
-
-def _delete_expired(world: World, bucket: Bucket, agent: AgentState) -> None:
-    namespace, name = agent.key.split("/")
-    prefix = build_checkpoint_prefix(world.release.base, namespace, name)
-    world.check_term()
-    stored = [found for found in bucket.list(prefix) if is_own_archive(agent, found.key)]
-    recorded = [KnownCheckpoint(c.remote_ref) for c in agent.checkpoints if c.remote_ref]
-    expired = decide_expired(stored, recorded, world.clock.now(), keep=world.pods.keep, min_age=world.remote_min_age)
-    # With a checkpoint of its own an agent needs the copy of its parent's files no more.
-    _delete_objects(world, bucket, (*expired, *_find_forks(world, bucket, agent)))
-
-
-def _find_forks(world: World, bucket: Bucket, agent: AgentState) -> list[str]:
-    if agent.parent is None:
-        return []
-    namespace, name = agent.key.split("/")
-    return [stored.key for stored in bucket.list(build_fork_prefix(world.release.base, namespace, name))]
-
-
-async def delete_archives(world: World, agents: Sequence[str]) -> None:
-    """Remove every archive of these agents from the bucket."""
-    if world.bucket is not None:
-        await asyncio.to_thread(_delete_all, world, world.bucket, agents)
-
-
-def _delete_all(world: World, bucket: Bucket, agents: Sequence[str]) -> None:
-    for key in agents:
-        namespace, name = key.split("/")
-        agent = world.ledger.state.agents.get(key)
-        world.check_term()
-        archives = bucket.list(build_checkpoint_prefix(world.release.base, namespace, name))
-        own = [stored.key for stored in archives if agent is None or is_own_archive(agent, stored.key)]
-        forks = bucket.list(build_fork_prefix(world.release.base, namespace, name))
-        _delete_objects(world, bucket, (*own, *(stored.key for stored in forks)))
-
-
-def _delete_objects(world: World, bucket: Bucket, keys: Sequence[str]) -> None:
-    """Remove them, each in this term only. The keys were listed in it: what comes later under other keys stays."""
-    for key in keys:
-        world.check_term()
-        bucket.delete(key)
-
-
-def is_own_archive(agent: AgentState, key: str) -> bool:
-    """Whether the checkpoint is this agent's: a former one of the same name had its own run and its own policy."""
-    name = parse_checkpoint_name(key)
-    return name is not None and agent.first_incarnation <= name.incarnation <= agent.incarnation

@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from alineod.bucket.s3 import S3Bucket
@@ -137,7 +138,29 @@ async def test_the_volume_comes_before_the_bucket(base: Path, operator: StandIn,
     bucket.delete(operator.recorded[1].key)
     done = await sandbox.restore()
     assert (done.turn, done.where) == (1, "local")
-    assert [(one.turn, one.where) for one in done.tried] == [(2, "local"), (2, "remote")]
+    assert [(one.turn, one.where) for one in done.tried] == [(2, "remote")], "the rotten copy is gone"
+
+
+@pytest.mark.behaviour("4.16")
+async def test_a_rotten_copy_does_not_count_among_the_newest_in_the_volume(base: Path, operator: StandIn) -> None:
+    sandbox = Sandbox(base / "pod", operator.url)
+    async with running(sandbox):
+        await checkpoint(sandbox, operator, 1, 2, 3)
+    (sandbox.control / "bridge-token").unlink()
+    for turn in (2, 3):
+        (sandbox.checkpoints / f"00000{turn}-1.tar.zst").write_bytes(b"rotten")
+    operator.sources = [
+        msgspec.structs.replace(operator.source(one), get=Grant(method="GET", url=operator.url + "/gone"))
+        if one.turn != 1 else operator.source(one)
+        for one in reversed(operator.recorded)
+    ]  # fmt: skip
+    done = await sandbox.restore()
+    assert (done.turn, done.where) == (1, "local")
+    async with running(sandbox):
+        await checkpoint(sandbox, operator, 4, 5)
+    assert sorted(path.name for path in sandbox.checkpoints.glob("*.tar.zst")) == [
+        f"00000{turn}-1.tar.zst" for turn in (1, 4, 5)
+    ]
 
 
 @pytest.mark.behaviour("4.25")

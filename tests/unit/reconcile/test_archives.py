@@ -11,7 +11,13 @@ from alineod.domain import events as ev
 from alineod.domain.state import AgentState
 from alineod.errors import Unavailable
 from alineod.kube.objects import AGENTS, SWARMS, Json
-from alineod.reconcile.archives import build_grant, build_start_order, find_by_pod, record_checkpoint
+from alineod.reconcile.archives import (
+    build_grant,
+    build_start_order,
+    find_by_pod,
+    record_checkpoint,
+)  # fmt: skip
+from alineod.reconcile.removal import delete_expired
 from alineod.wire.archives import CheckpointReport, SourceKind
 from tests.support.memory_bucket import MemoryBucket
 from tests.unit.reconcile.simulation import NAMESPACE, FakeClock, Simulation
@@ -168,6 +174,67 @@ async def test_the_operator_deletes_what_is_neither_among_the_newest_nor_young()
         assert await _record(simulation, _report(turn, b"x"))
     kept = [stored.key for stored in bucket.list(f"{BASE}/checkpoints/")]
     assert kept == [_key(turn, 1) for turn in (3, 4, 5)]
+
+
+async def _store(simulation: Simulation, bucket: MemoryBucket, *turns: int) -> None:
+    for turn in turns:
+        bucket.put(_key(turn, 1), b"x")
+        assert await _record(simulation, _report(turn, b"x"))
+
+
+async def _come_back(simulation: Simulation, turn: int | None) -> None:
+    """As if the agent had come back from the checkpoint of that turn, its incarnations left aside."""
+    agent = _agent(simulation, "lead")
+    body = ev.AgentRestored(rung=ev.Rung.RESTORE, incarnation=2, reason="gone", checkpoint_turn=turn)
+    await simulation.ledger.append([ev.Entry(id=f"back/{simulation.calls}", run=agent.run, agent=agent.key, body=body)])
+
+
+def _left(bucket: MemoryBucket) -> list[str]:
+    return [stored.key for stored in bucket.list(f"{BASE}/checkpoints/")]
+
+
+@pytest.mark.behaviour("4.14", "4.16")
+async def test_damaged_newer_ones_push_no_good_older_one_out() -> None:
+    """Turns 2 to 4 are damaged and turn 1 serves; it must stay until three newer ones are there that count."""
+    clock = FakeClock()
+    bucket = MemoryBucket(clock)
+    simulation = await _settled(_swarm(), bucket, clock)
+    await _store(simulation, bucket, 1, 2, 3)
+    await _come_back(simulation, 1)
+    clock.advance(3600)
+    await _store(simulation, bucket, 4, 5)
+    clock.advance(3600)
+    await delete_expired(simulation.world, _agent(simulation, "lead").key)
+    assert _left(bucket) == [_key(turn, 1) for turn in (1, 2, 3, 4, 5)]
+    await _store(simulation, bucket, 6)
+    assert _left(bucket) == [_key(turn, 1) for turn in (2, 3, 4, 5, 6)], "those set aside have their seven days"
+    clock.advance(7 * 86400 - 7201)
+    await delete_expired(simulation.world, _agent(simulation, "lead").key)
+    assert _key(2, 1) in _left(bucket)
+    clock.advance(2)
+    await delete_expired(simulation.world, _agent(simulation, "lead").key)
+    assert _left(bucket) == [_key(turn, 1) for turn in (4, 5, 6)]
+
+
+@pytest.mark.behaviour("4.16", "4.24")
+async def test_those_set_aside_are_tried_last_and_before_a_blank_start() -> None:
+    bucket = MemoryBucket()
+    simulation = await _settled(_swarm(), bucket)
+    await _store(simulation, bucket, 1, 2, 3)
+    await _come_back(simulation, 1)
+    await _store(simulation, bucket, 4)
+    order = await build_start_order(simulation.world, _agent(simulation, "lead"))
+    assert [source.turn for source in order.sources] == [4, 1, 3, 2]
+
+
+@pytest.mark.behaviour("4.25")
+async def test_a_release_that_names_no_bucket_any_more_starts_nobody_blank() -> None:
+    bucket = MemoryBucket()
+    simulation = await _settled(_swarm(), bucket)
+    await _store(simulation, bucket, 1)
+    without = replace(simulation.world, bucket=None)
+    with pytest.raises(Unavailable, match="none is configured"):
+        await build_start_order(without, _agent(simulation, "lead"))
 
 
 async def test_a_grant_is_for_one_object_and_needs_a_bucket() -> None:

@@ -11,9 +11,9 @@ from alineod.errors import Conflict, NotFound, Unavailable
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource
 from alineod.podspec import names
 from alineod.reconcile.act import apply_owner, delete_object
-from alineod.reconcile.archives import delete_archives, delete_expired
 from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.passes import write_status
+from alineod.reconcile.removal import delete_archives, delete_expired
 from tests.support.memory_bucket import MemoryBucket
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 from tests.unit.reconcile.test_crash_points import SWARM
