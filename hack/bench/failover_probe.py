@@ -56,11 +56,10 @@ class Probe:
 
 
 def read_epoch(connection: http.client.HTTPConnection) -> int:
-    """The epoch in which who answers there leads; 0 where nobody does."""
+    """The epoch in which who answers there serves; 0 where nobody does."""
     connection.request("GET", "/v1/health")
-    response = connection.getresponse()
-    body = response.read()
-    return int(json.loads(body)["epoch"]) if response.status == http.HTTPStatus.OK else 0
+    health = json.loads(connection.getresponse().read())
+    return int(health["epoch"]) if health.get("phase") == "serving" else 0
 
 
 def read_steps(address: str, port: int = 8082) -> dict[str, float]:

@@ -49,8 +49,9 @@ def build_parts(metrics: Metrics) -> Parts:
     """A process that has the lease for ever, without a bucket."""
     clock, access = SystemClock(), ClusterAccess("http://cluster")
     elector = cast("Elector", SimpleNamespace(compute_remaining=lambda: math.inf))
-    switch = Switch(build_standby_app(lambda: ""))
-    return Parts(parse_settings(SETTINGS), access, clock, metrics, elector, Health(elector, clock), switch, None, {})
+    health = Health(elector, clock)
+    switch = Switch(build_standby_app(lambda: "", health, INSTANCE))
+    return Parts(parse_settings(SETTINGS), access, clock, metrics, elector, health, switch, None, {})
 
 
 class MemorySight(Sight):

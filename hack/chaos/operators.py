@@ -142,7 +142,7 @@ def read_health(address: str) -> Mapping[str, Any] | None:
         connection.request("GET", "/v1/health")
         response = connection.getresponse()
         body: Mapping[str, Any] = json.loads(response.read())
-        return body if response.status == http.HTTPStatus.OK else None
+        return body if body.get("phase") == "serving" else None
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:

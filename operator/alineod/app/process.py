@@ -70,8 +70,9 @@ async def _run(settings: Settings, access: ClusterAccess, env: Mapping[str, str]
         observe=metrics.observe_renewal,
     )
     bucket = build_bucket(settings, clock)
-    switch = Switch(build_standby_app(_say_standby))
-    parts = Parts(settings, access, clock, metrics, elector, Health(elector, clock), switch, bucket, env)
+    health = Health(elector, clock)
+    switch = Switch(build_standby_app(_say_standby, health, settings.instance))
+    parts = Parts(settings, access, clock, metrics, elector, health, switch, bucket, env)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
@@ -130,13 +131,13 @@ async def _lead(parts: Parts, epoch: int, stopped: asyncio.Event, role: Role, dr
         await dropping  # what is written first must not arrive last
         await role.take()
 
-    async def on_serving() -> None:
+    async def on_open() -> None:
         """Who looks for the leader waits for the label; what else is to be done waits for it only for a while."""
         writing.append(asyncio.create_task(take(), name="role"))
         writing[-1].add_done_callback(_say_failed)
         await asyncio.wait(writing[1:], timeout=ROLE_PATIENCE)
 
     try:
-        await run_term(parts, epoch, stopped, on_serving)
+        await run_term(parts, epoch, stopped, on_open)
     finally:
         await cancel_all(writing)

@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 import aiohttp
 from starlette.types import ASGIApp
 
 from alineod.app.opening import Opened, open_all
 from alineod.app.parts import Parts
+from alineod.app.reconnect import reconnect
 from alineod.app.sight import Sight
 from alineod.app.takeover import Takeover
 from alineod.app.tasks import cancel_all, run_when, wait_first, watch_jobs
@@ -30,6 +32,7 @@ from alineod.reconcile.bridges import Bridges, HttpBridges
 from alineod.reconcile.count import count_rows, count_states, observe_ledger
 from alineod.reconcile.drive import Drivers
 from alineod.reconcile.passes import COUNT_EVERY, run_pass
+from alineod.reconcile.reconnect import Reconnection, find_known
 from alineod.reconcile.trouble import LedgerWatch
 from alineod.reconcile.wake import find_counting, wake_all
 from alineod.reconcile.world import Release, World
@@ -37,14 +40,16 @@ from alineod.settings import Settings
 from alineod.threads import run_apart
 
 DRAIN = 1.0  # s that passes under way may take when the process is told to stop; what is cut off is done again
-QUEUE = QueueOptions(rate=200.0, burst=400)
+# A sandbox that hangs holds a worker, so there are many; what passes cost the cluster is limited by their rate.
+QUEUE = QueueOptions(workers=512, rate=200.0, burst=400)
 log = logging.getLogger(__name__)
 
-OnServing = Callable[[], Awaitable[None]]
+OnOpen = Callable[[], Coroutine[Any, Any, None]]
+Serve = Callable[[], Awaitable[None]]
 
 
-async def run_term(parts: Parts, epoch: int, stopped: asyncio.Event, on_serving: OnServing) -> None:
-    """Lead until `stopped`; `on_serving` is called when the API serves. The lease is given back before the end."""
+async def run_term(parts: Parts, epoch: int, stopped: asyncio.Event, on_open: OnOpen) -> None:
+    """Lead until `stopped`; `on_open` is called when there is who answers. The lease is given back before the end."""
     remaining, observe = parts.elector.compute_remaining, parts.metrics.observe_call
     takeover = Takeover(parts.clock, parts.metrics.set_takeover)
     connector = aiohttp.TCPConnector(limit=0, socket_factory=open_socket)
@@ -57,29 +62,30 @@ async def run_term(parts: Parts, epoch: int, stopped: asyncio.Event, on_serving:
         try:
             if await wait_first(opening, stopped):
                 term = Term(parts, gateway, opening.result(), HttpBridges(session, remaining), sight)
-                await lead(parts, term, stopped, lambda: _serve(parts, term, takeover, on_serving))
+                await lead(parts, term, stopped, lambda: serve(parts, term, takeover, on_open))
         finally:
             await sight.stop()
 
 
-async def lead(parts: Parts, term: "Term", stopped: asyncio.Event, serve: OnServing) -> None:
+async def lead(parts: Parts, term: "Term", stopped: asyncio.Event, serve: Serve) -> None:
     """Work until `stopped`, then let the next one begin as soon as nothing acts any more."""
     try:
         await term.work(stopped, serve)
     finally:
-        parts.health.set_ready(False)
-        parts.switch.turn_to(build_standby_app(_say_going))
+        parts.health.set_stopping()
+        parts.switch.turn_to(build_standby_app(_say_going, parts.health, parts.settings.instance))
         await term.stop()
         await run_apart(parts.elector.release)
         parts.switch.cut()
 
 
-async def _serve(parts: Parts, term: "Term", takeover: Takeover, on_serving: OnServing) -> None:
+async def serve(parts: Parts, term: "Term", takeover: Takeover, on_open: OnOpen) -> None:
+    """Answer sandboxes, which may be what the reconnection is about, and when that is done everybody."""
     parts.switch.turn_to(term.build_app())
-    parts.health.set_ready()
-    took = takeover.finish()
-    log.info("leading in epoch %d: the API serves %s", term.epoch, took)
-    await on_serving()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(on_open(), name="open")
+        await reconnect(parts.health, term.reconnection, takeover)
+        log.info("leading in epoch %d: the API serves %s", term.epoch, takeover.finish())
 
 
 def _say_going() -> str:
@@ -126,11 +132,16 @@ class Term:
         """The term's number."""
         return self._world.release.epoch
 
+    @property
+    def reconnection(self) -> Reconnection:
+        """How far the agents of before this term are reconnected."""
+        return self._world.term.reconnection
+
     def build_app(self) -> ASGIApp:
         """What answers questions in this term."""
-        return build_app(self._world, Guard(self._world.gateway, self._parts.clock))
+        return build_app(self._world, Guard(self._world.gateway, self._parts.clock), self._parts.health)
 
-    async def work(self, stopped: asyncio.Event, serve: OnServing) -> None:
+    async def work(self, stopped: asyncio.Event, serve: Serve) -> None:
         """Look at everything once, `serve`, and work until `stopped`."""
         self._connect()
         self._start_jobs(serve)
@@ -151,6 +162,10 @@ class Term:
         observe_ledger(self._world.ledger, self._parts.clock, self._parts.metrics)
         for change in self._sight.read_all():
             self._look(change)
+        known = find_known(self._world.ledger.state)
+        self.reconnection.begin(known)
+        for key in sorted(known):
+            self._queue.add(_build_ref(AGENTS, key), urgent=True)
 
     def _look(self, change: Change) -> None:
         for key in compute_keys(change, self._world.store):
@@ -163,7 +178,7 @@ class Term:
         for swarm in find_counting(rows):
             self._queue.add_after(swarm, COUNT_EVERY)
 
-    def _start_jobs(self, serve: OnServing) -> None:
+    def _start_jobs(self, serve: Serve) -> None:
         world = self._world
         jobs = {
             # What was not seen yet would be taken for what is not there, and could not be told.
@@ -186,10 +201,9 @@ class Term:
         known: list[tuple[Resource, str]] = [(SWARMS, key) for key in state.runs]
         known += [(AGENTS, agent.key) for agent in state.agents.values() if not agent.closed]
         for resource, key in known:
-            namespace, name = key.split("/")
-            self._queue.add(Ref(resource, namespace, name))
+            self._queue.add(_build_ref(resource, key))
 
-    async def _keep_serving(self, serve: OnServing) -> None:
+    async def _keep_serving(self, serve: Serve) -> None:
         """Like every job it does not end by itself."""
         self._parts.health.set_waiting("the first look at the cluster", "being taken")
         await self._sight.complete.wait()
@@ -197,6 +211,11 @@ class Term:
         await serve()
         self._sight.watch()
         await asyncio.Event().wait()
+
+
+def _build_ref(resource: Resource, key: str) -> Ref:
+    namespace, name = key.split("/")
+    return Ref(resource, namespace, name)
 
 
 def build_home(settings: Settings) -> Json:

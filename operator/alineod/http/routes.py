@@ -1,8 +1,7 @@
 """The routes. A table of path, method and handler; each handler parses, asks the guard, calls one verb, answers."""
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import msgspec
 from starlette.applications import Starlette
@@ -16,7 +15,9 @@ from alineod.domain.facts import Trouble
 from alineod.domain.state import AgentState
 from alineod.errors import AlineoError, Refused, Unavailable
 from alineod.http.access import Guard
+from alineod.http.health import answer_health
 from alineod.http.problems import answer_error, answer_unknown
+from alineod.kube.health import Health, Phase
 from alineod.reconcile.archives import (
     build_grant,
     build_start_order,
@@ -44,34 +45,12 @@ class PromptRequest(Message, frozen=True, forbid_unknown_fields=True):
     idempotency_key: str = ""
 
 
-@dataclass(frozen=True)
-class Health:
-    """What `GET /v1/health` says to anyone: whether this process leads, and how far it is."""
-
-    leader: bool
-    epoch: int
-    instance: str
-    agents: int
-    running: int
-    seq: int
-
-
 class Api:
     """The handlers, with what they need."""
 
     def __init__(self, world: World, guard: Guard) -> None:
         self._world = world
         self._guard = guard
-
-    async def health(self, request: Request) -> Response:
-        """Open to everyone; names nobody's agents."""
-        agents = self._world.ledger.state.agents.values()
-        release = self._world.release
-        running = sum(agent.turn_running for agent in agents)
-        health = Health(
-            True, release.epoch, release.instance, len(agents), running, self._world.ledger.acknowledged_seq
-        )
-        return JSONResponse(asdict(health))
 
     async def prompt(self, request: Request) -> Response:
         """202 with the turn the prompt becomes."""
@@ -177,8 +156,8 @@ def _json(message: msgspec.Struct) -> Response:
     return Response(encode(message), media_type="application/json")
 
 
-def build_app(world: World, guard: Guard) -> Starlette:
-    """The application of a leader."""
+def build_app(world: World, guard: Guard, health: Health) -> Starlette:
+    """The application of a leader. Sandboxes are answered from the beginning, people when `health` says it serves."""
     api = Api(world, guard)
 
     def led(handler: Handler) -> Handler:
@@ -188,23 +167,47 @@ def build_app(world: World, guard: Guard) -> Starlette:
 
         return answer
 
+    def served(handler: Handler) -> Handler:
+        async def answer(request: Request) -> Response:
+            _check_serving(health)
+            return await handler(request)
+
+        return led(answer)
+
+    async def tell_health(request: Request) -> Response:
+        return answer_health(health, world.release.instance, world)
+
     table: Mapping[tuple[str, str], Handler] = {
-        ("GET", "/v1/health"): api.health,
-        ("POST", "/v1/agents/{namespace}/{name}/prompt"): api.prompt,
-        ("GET", "/v1/agents/{namespace}/{name}/result"): api.result,
-        ("POST", "/v1/sandbox/start"): api.start,
-        ("POST", "/v1/sandbox/grants"): api.grant,
-        ("POST", "/v1/sandbox/checkpoints"): api.checkpoint,
+        ("GET", "/v1/health"): tell_health,
+        ("POST", "/v1/agents/{namespace}/{name}/prompt"): served(api.prompt),
+        ("GET", "/v1/agents/{namespace}/{name}/result"): served(api.result),
+        ("POST", "/v1/sandbox/start"): led(api.start),
+        ("POST", "/v1/sandbox/grants"): led(api.grant),
+        ("POST", "/v1/sandbox/checkpoints"): led(api.checkpoint),
     }
-    routes = [Route(path, led(handler), methods=[method]) for (method, path), handler in table.items()]
-    return Starlette(routes=routes, exception_handlers={AlineoError: answer_error, HTTPException: answer_unknown})
+    return _build(Route(path, handler, methods=[method]) for (method, path), handler in table.items())
 
 
-def build_standby_app(reason: Callable[[], str]) -> Starlette:
-    """The application of a process that does not lead: everything is elsewhere, for now."""
+def _check_serving(health: Health) -> None:
+    facts = health.read_facts()
+    if facts.phase is Phase.RECONNECTING:
+        message = f"{facts.reconnected} of {facts.known} agents are reconnected so far: ask again"
+        raise Unavailable("Reconnecting", message)
+
+
+def build_standby_app(reason: Callable[[], str], health: Health, instance: str) -> Starlette:
+    """The application of a process that does not lead, or not yet: everything but its health is elsewhere, for now."""
 
     async def refuse(request: Request) -> Response:
         raise Unavailable("NotLeader", reason())
 
-    route = Route("/{path:path}", refuse, methods=["GET", "POST", "DELETE", "PUT", "PATCH"])
-    return Starlette(routes=[route], exception_handlers={AlineoError: answer_error, HTTPException: answer_unknown})
+    async def tell_health(request: Request) -> Response:
+        return answer_health(health, instance)
+
+    verbs = ["GET", "POST", "DELETE", "PUT", "PATCH"]
+    return _build([Route("/v1/health", tell_health, methods=["GET"]), Route("/{path:path}", refuse, methods=verbs)])
+
+
+def _build(routes: Iterable[Route]) -> Starlette:
+    handlers = {AlineoError: answer_error, HTTPException: answer_unknown}
+    return Starlette(routes=list(routes), exception_handlers=handlers)

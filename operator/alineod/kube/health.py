@@ -8,9 +8,10 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from alineod.clock import Clock
 
@@ -21,16 +22,35 @@ LONGEST_READ_AGE = 30.0
 BEAT = 0.05
 
 
+class Phase(StrEnum):
+    """How far this process is with leading. From `reconnecting` on it answers sandboxes, when `serving` everybody."""
+
+    STANDBY = "standby"
+    OPENING = "opening"
+    RECONNECTING = "reconnecting"
+    SERVING = "serving"
+    STOPPING = "stopping"
+
+
 @dataclass(frozen=True, slots=True)
 class HealthFacts:
-    """What the verdicts hang on; `waits_for` is what a leader is not ready without, empty when it is ready."""
+    """What the verdicts hang on.
+
+    `waits_for` is what a leader that is opening still waits for; of `known` agents `reconnected` are reconnected.
+    """
 
     lag: float
     elector_alive: bool
-    leading: bool
+    phase: Phase
     lease_age: float
     lease_problem: str
-    waits_for: str
+    waits_for: str = ""
+    reconnected: int = 0
+    known: int = 0
+
+    @property
+    def leading(self) -> bool:
+        return self.phase is not Phase.STANDBY
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +72,22 @@ def decide_liveness(facts: HealthFacts) -> Verdict:
 
 def decide_readiness(facts: HealthFacts) -> Verdict:
     """Whether this process does its part: a leader its work, a standby its watch over the lease."""
-    if facts.leading:
-        return (
-            Verdict(False, f"Leading, but waiting: {facts.waits_for}") if facts.waits_for else Verdict(True, "Leading.")
-        )
-    if facts.lease_age >= LONGEST_READ_AGE:
-        return Verdict(False, f"Standing by, but the lease cannot be read: {facts.lease_problem}.")
-    return Verdict(True, "Standing by.")
+    match facts.phase:
+        case Phase.OPENING:
+            return Verdict(False, f"Leading, but waiting: {facts.waits_for}")
+        case Phase.RECONNECTING:
+            # Ready for sandboxes, which the Service leads here only then: one that is brought back asks how to start.
+            return Verdict(True, f"Leading, and reconnecting: {facts.reconnected} of {facts.known} agents are.")
+        case Phase.SERVING:
+            return Verdict(True, "Leading.")
+        case Phase.STOPPING:
+            return Verdict(False, "Leading, but about to end.")
+        case Phase.STANDBY if facts.lease_age >= LONGEST_READ_AGE:
+            return Verdict(False, f"Standing by, but the lease cannot be read: {facts.lease_problem}.")
+        case Phase.STANDBY:
+            return Verdict(True, "Standing by.")
+        case _:
+            assert_never(facts.phase)
 
 
 class ElectorView(Protocol):
@@ -82,8 +111,9 @@ class Health:
     def __init__(self, elector: ElectorView, clock: Clock) -> None:
         self._elector, self._clock = elector, clock
         self._beat = clock.monotonic()
-        self._ready = False
+        self._phase = Phase.OPENING
         self._waits: dict[str, str] = {}
+        self._count: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
     def beat(self) -> None:
         """Say that the event loop has come to its turn."""
@@ -97,19 +127,31 @@ class Health:
         """Say that the leader waits for this no longer."""
         self._waits.pop(what, None)
 
-    def set_ready(self, ready: bool = True) -> None:
-        """Say whether the leader does its work."""
-        self._ready = ready
+    def set_reconnecting(self, count: Callable[[], tuple[int, int]]) -> None:
+        """Say that the leader reconnects agents; `count` tells, in any thread, how many are and of how many."""
+        self._count = count
+        self._phase = Phase.RECONNECTING
+
+    def set_serving(self) -> None:
+        """Say that the leader does its work."""
+        self._phase = Phase.SERVING
+
+    def set_stopping(self) -> None:
+        """Say that the leader does its work no more."""
+        self._phase = Phase.STOPPING
 
     def read_facts(self) -> HealthFacts:
         """Everything a verdict hangs on, now."""
+        reconnected, known = self._count()
         return HealthFacts(
             lag=self._clock.monotonic() - self._beat,
             elector_alive=self._elector.is_alive,
-            leading=self._elector.is_leader,
+            phase=self._phase if self._elector.is_leader else Phase.STANDBY,
             lease_age=self._elector.compute_read_age(),
             lease_problem=self._elector.problem,
-            waits_for="" if self._ready else self._describe_waits(),
+            waits_for=self._describe_waits(),
+            reconnected=reconnected,
+            known=known,
         )
 
     def _describe_waits(self) -> str:

@@ -14,6 +14,7 @@ from alineod.reconcile.act import apply_agent_action, apply_swarm_action
 from alineod.reconcile.announce import tell_left_alone
 from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.gather_swarm import gather_swarm
+from alineod.reconcile.reconnect import is_answer
 from alineod.reconcile.world import World
 
 REFUSED_AGAIN = 30.0  # s until what was refused is tried again
@@ -28,7 +29,13 @@ async def run_pass(world: World, ref: Ref) -> float | None:
     if ref.resource == SWARMS:
         return await run_swarm_pass(world, key)
     if ref.resource == AGENTS:
-        return await run_agent_pass(world, key)
+        try:
+            return await run_agent_pass(world, key)
+        except Conflict:
+            raise
+        except Exception:  # said in the log, and no reason for others to wait
+            world.term.reconnection.answer(key)
+            raise
     return None
 
 
@@ -42,9 +49,12 @@ async def run_agent_pass(world: World, key: str) -> float | None:
             changed = [await apply_agent_action(world, facts, action) for action in decision.actions]
         except Refused as error:
             decision = build_refusal(decision, error)
+            world.term.reconnection.answer(key)
             break
         if decision.rule == "reattach":
             world.term.reattached.add(key)
+        if is_answer(facts, decision):
+            world.term.reconnection.answer(key)
         if not any(changed):
             break
     else:

@@ -16,6 +16,7 @@ from alineod.ledger.port import Ledger
 from alineod.podspec.context import PodContext
 from alineod.reconcile.bridges import Bridges, build_bridge_token
 from alineod.reconcile.parsed import Parsed
+from alineod.reconcile.reconnect import Reconnection
 from alineod.wire.turns import BridgeState
 
 
@@ -37,6 +38,7 @@ class Term:
     tries: dict[str, int] = field(default_factory=dict)  # questions in a row that it did not answer, by pod UID
     ends: dict[str, End] = field(default_factory=dict)  # why pods went or are about to, by pod UID
     reattached: set[str] = field(default_factory=set)  # agent keys
+    reconnection: Reconnection = field(default_factory=Reconnection)
     started: set[str] = field(default_factory=set)  # UIDs of pods made in this term
     refusals: dict[str, Trouble] = field(default_factory=dict)  # by agent key
     left_alone: set[str] = field(default_factory=set)  # UIDs of swarms of other releases, once that was said

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from alineod.app.serve import Switch
 from alineod.app.term import lead
-from alineod.kube.health import Health
+from alineod.kube.health import Health, Verdict, decide_readiness
 from tests.support.manual_clock import ManualClock
 
 
@@ -70,11 +70,14 @@ class World:
         self.term, self.elector = Term(self.order, failure), Elector(self.order)
         self.switch, self.stopped = Switch(Starlette()), asyncio.Event()
         self.health = Health(self.elector, ManualClock())
-        self.parts: Any = SimpleNamespace(health=self.health, switch=self.switch, elector=self.elector)
+        settings = SimpleNamespace(instance="default")
+        self.parts: Any = SimpleNamespace(
+            health=self.health, switch=self.switch, elector=self.elector, settings=settings
+        )
 
     async def serve(self) -> None:
         self.switch.turn_to(Starlette(routes=[Route("/", answer), Route("/held", hold)]))
-        self.health.set_ready()
+        self.health.set_serving()
 
     def start(self) -> "asyncio.Task[None]":
         term: Any = self.term
@@ -96,7 +99,8 @@ async def test_the_lease_goes_when_nothing_acts_any_more_and_who_asks_is_told_to
     await world.term.stopping.wait()
     refused = await world.ask()
     assert (refused.status_code, refused.json()["title"], refused.headers["retry-after"]) == (503, "NotLeader", "1")
-    assert "what it needs to begin" in world.health.read_facts().waits_for
+    assert decide_readiness(world.health.read_facts()) == Verdict(False, "Leading, but about to end.")
+    assert (await world.ask("/v1/health")).json()["phase"] == "stopping"
     assert (world.order, held.done()) == ([], False)
     world.term.done.set()
     await leading

@@ -10,7 +10,9 @@ import pytest
 from alineod.http.access import Guard
 from alineod.http.routes import build_app, build_standby_app
 from alineod.kube.gateway import Identity
+from alineod.kube.health import Health
 from alineod.kube.objects import PODS, SWARMS
+from tests.unit.http.conftest import build_health
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 from tests.unit.reconcile.test_crash_points import SWARM
 
@@ -20,17 +22,11 @@ ADA = {"authorization": "Bearer ada"}
 
 
 @pytest.fixture
-async def client(simulation: Simulation) -> AsyncIterator[httpx.AsyncClient]:
-    app = build_app(simulation.world, Guard(simulation.gateway, simulation.clock))
+async def client(simulation: Simulation, health: Health) -> AsyncIterator[httpx.AsyncClient]:
+    app = build_app(simulation.world, Guard(simulation.gateway, simulation.clock), health)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://alineod") as client:
         yield client
-
-
-async def test_health_is_open_and_counts(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/v1/health")
-    assert answer.status_code == 200
-    assert answer.json()["agents"] == 3
 
 
 async def test_a_prompt_becomes_a_turn_and_its_result_is_waited_for(
@@ -154,18 +150,20 @@ async def test_a_pod_that_the_ledger_does_not_hold_is_told_to_come_back(
 
 
 async def test_who_does_not_lead_says_so() -> None:
-    transport = httpx.ASGITransport(build_standby_app(lambda: "ask the Service"))
+    transport = httpx.ASGITransport(build_standby_app(lambda: "ask the Service", build_health(leads=False), "default"))
     async with httpx.AsyncClient(transport=transport, base_url="http://alineod") as client:
         answer = await client.get("/v1/agents/a/b/result")
     assert (answer.status_code, answer.json()["title"]) == (503, "NotLeader")
     assert int(answer.headers["retry-after"]) >= 1
 
 
-@pytest.mark.parametrize("path", ["/v1/health", RESULT, "/v1/sandbox/start", PROMPT])
-async def test_a_leader_after_its_term_answers_nothing_from_memory(simulation: Simulation, path: str) -> None:
+@pytest.mark.parametrize("path", [RESULT, "/v1/sandbox/start", PROMPT])
+async def test_a_leader_after_its_term_answers_nothing_from_memory(
+    simulation: Simulation, health: Health, path: str
+) -> None:
     over = replace(simulation.world, remaining=lambda: 0.0)
-    transport = httpx.ASGITransport(build_app(over, Guard(simulation.gateway, simulation.clock)))
+    transport = httpx.ASGITransport(build_app(over, Guard(simulation.gateway, simulation.clock), health))
     async with httpx.AsyncClient(transport=transport, base_url="http://alineod") as client:
-        answer = await client.request("GET" if path in ("/v1/health", RESULT) else "POST", path, headers=ADA)
+        answer = await client.request("GET" if path == RESULT else "POST", path, headers=ADA)
     assert (answer.status_code, answer.json()["title"]) == (503, "LeaseLost")
     assert answer.headers["retry-after"]

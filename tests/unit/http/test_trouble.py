@@ -15,6 +15,7 @@ from alineod.http.access import Guard
 from alineod.http.routes import build_app
 from alineod.ledger.build import Making, build_new
 from alineod.ledger.sqlite import Limits, SqliteLedger
+from tests.unit.http.conftest import build_health
 from tests.unit.http.test_routes import ADA, PROMPT, RESULT
 from tests.unit.ledger.conftest import Gate
 from tests.unit.reconcile.simulation import Simulation
@@ -23,7 +24,9 @@ FULL = Unavailable("LedgerDiskFull", "The volume of the ledger is full. Enlarge 
 
 
 def connect(simulation: Simulation) -> httpx.AsyncClient:
-    app = build_app(simulation.world, Guard(simulation.gateway, simulation.clock))
+    health = build_health()
+    health.set_serving()
+    app = build_app(simulation.world, Guard(simulation.gateway, simulation.clock), health)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://alineod")
 
 

@@ -10,6 +10,7 @@ import pytest
 from alineod.kube.health import (
     Health,
     HealthFacts,
+    Phase,
     decide_liveness,
     decide_readiness,
     start_health_server,
@@ -17,8 +18,10 @@ from alineod.kube.health import (
 )
 from tests.support.manual_clock import ManualClock
 
-STANDBY = HealthFacts(0.1, elector_alive=True, leading=False, lease_age=2.0, lease_problem="", waits_for="the ledger.")
-LEADER = replace(STANDBY, leading=True, waits_for="")
+STANDBY = HealthFacts(0.1, elector_alive=True, phase=Phase.STANDBY, lease_age=2.0, lease_problem="")
+LEADER = replace(STANDBY, phase=Phase.SERVING)
+OPENING = replace(STANDBY, phase=Phase.OPENING, waits_for="the bucket cannot be reached.")
+RECONNECTING = replace(STANDBY, phase=Phase.RECONNECTING, reconnected=3, known=12)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,9 @@ def test_liveness(facts: HealthFacts, good: bool, words: str) -> None:
         (STANDBY, True, "Standing by."),
         (replace(STANDBY, lease_age=30.0, lease_problem="no way"), False, "cannot be read: no way"),
         (LEADER, True, "Leading."),
-        (replace(LEADER, waits_for="the bucket cannot be reached."), False, "the bucket cannot be reached."),
+        (OPENING, False, "waiting: the bucket cannot be reached."),
+        (RECONNECTING, True, "reconnecting: 3 of 12 agents"),
+        (replace(STANDBY, phase=Phase.STOPPING), False, "about to end"),
         (replace(LEADER, lease_age=99.0), True, "Leading."),
     ],
 )
@@ -91,7 +96,9 @@ def test_a_probe_reads_a_code_and_a_sentence() -> None:
         health.set_there("the CRDs")
         health.set_there("the CRDs")
         assert ask(port, "/readyz") == (503, "Leading, but waiting: the bucket: it cannot be reached.\n")
-        health.set_ready()
+        health.set_reconnecting(lambda: (1, 2))
+        assert ask(port, "/readyz") == (200, "Leading, and reconnecting: 1 of 2 agents are.\n")
+        health.set_serving()
         assert ask(port, "/readyz") == (200, "Leading.\n")
         clock.advance(31)
         assert ask(port, "/healthz")[0] == 503
