@@ -141,24 +141,3 @@ def test_an_agent_without_checkpoints_comes_back_blank_in_its_place(
     rows = world.read_ledger(agent=key)
     assert the_one(rows, "agent.restored")["payload"].get("checkpointTurn") is None
     assert "agent.checkpointed" not in names_of(rows, key)
-
-
-@pytest.mark.behaviour("3.11", "3.12", "5.4", "3.9")
-def test_a_new_leader_reattaches_and_the_running_turn_goes_on(
-    world: World, api: ControlApi, space: str, team: None
-) -> None:
-    key = f"{space}/{LEAD}"
-    said = "Through the change of leaders " + "." * 30
-    turn = api.prompt(key, play(slow(said, 45), say="Take your time.")).body["turn"]
-    world.wait_agent(space, LEAD, has_turn(turn, "Running"))
-    old = world.find_leader()
-    world.kubectl(world.release.namespace, "delete", "pod", old, "--grace-period=0", "--force", "--wait=false")
-    world.until("another operator should lead", lambda: world.find_leader() not in ("", old))
-    answer = api.result(key, turn=turn, wait=90)
-    assert (answer.body["outcome"], answer.body["result"]) == ("success", said)
-    agent = world.wait_agent(space, LEAD, has_turn(turn, "Clean") & has_checkpoint(turn))
-    assert agent["status"]["restore"]["rung"] == "Reattach"
-    rows = world.read_ledger(agent=key)
-    assert len(select(rows, "agent.turn_started", turn=turn)) == 1
-    assert not select(rows, "agent.turn_interrupted", turn=turn)
-    assert select(rows, "agent.restored", rung="Reattach")
