@@ -5,9 +5,10 @@ not know resources, versions or defaults.
 """
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 # A step into a mapping is its key; a step into a list that merges is the key field and its value.
 Step = str | tuple[str, str]
@@ -23,6 +24,11 @@ class Applied:
     obj: dict[str, Any]
     owners: Mapping[Path, frozenset[str]]
     disputed: tuple[Path, ...] = field(default=())
+
+
+def copy_json(value: Any) -> Any:
+    """A copy that shares nothing with the value, by way of its JSON: far faster than a copy of anything."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def find_leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -44,9 +50,9 @@ def compute_applied(
     obj: Mapping[str, Any], owners: Mapping[Path, frozenset[str]], intent: Mapping[str, Any], manager: str
 ) -> Applied:
     """`obj` with the full intent of `manager`: its fields set, and those it no longer names and owned alone removed."""
-    wanted = dict(find_leaves(dict(intent)))
+    wanted = dict(find_leaves(copy_json(dict(intent))))
     present = dict(find_leaves(dict(obj)))
-    result, owned = deepcopy(dict(obj)), dict(owners)
+    result, owned = copy_json(dict(obj)), dict(owners)
     given_up = [path for path, who in owned.items() if manager in who and path not in wanted]
     # What finds an item in its list goes last.
     for path in sorted(given_up, key=_is_merge_key):
@@ -63,7 +69,8 @@ def compute_applied(
         if changed and others:
             disputed.append(path)
         owned[path] = frozenset({manager}) if changed else others | {manager}
-        _set(result, path, deepcopy(value))
+        if changed or path not in present:
+            _set(result, path, value)
     return Applied(result, owned, tuple(disputed))
 
 

@@ -4,7 +4,6 @@ Answers like the real API server as far as the contract suite looks. It must not
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -12,6 +11,7 @@ from typing import TypeVar
 from alineod.clock import Clock
 from alineod.errors import Conflict, Denied
 from alineod.kube.bodies import build_event
+from alineod.kube.fields import copy_json
 from alineod.kube.gateway import PAGE_SIZE, AccessAnswer, AccessQuery, EventRecord, Identity, Page
 from alineod.kube.memory_objects import ObjectBase
 from alineod.kube.objects import (
@@ -79,7 +79,7 @@ class MemoryGateway:
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Json:
         ref = Ref(resource, namespace, name)
-        return self._perform("get", ref, lambda: deepcopy(self.objects.read(ref)))
+        return self._perform("get", ref, lambda: copy_json(self.objects.read(ref)))
 
     async def list_page(
         self,
@@ -161,7 +161,7 @@ class MemoryGateway:
         ref = Ref(resource, namespace, name)
 
         def act() -> Json:
-            obj = deepcopy(self.objects.read(ref))
+            obj = copy_json(self.objects.read(ref))
             self.objects.check_incarnation(ref, {"metadata": {"resourceVersion": version}})
             merged = {**(obj["metadata"].get("labels") or {}), **labels}
             obj["metadata"]["labels"] = {label: value for label, value in merged.items() if value is not None}
@@ -202,7 +202,7 @@ class MemoryGateway:
 
     def write_status(self, ref: Ref, status: Json) -> Json:
         """As a kubelet reports: this is the whole status now. No hook is called."""
-        return self.objects.replace(ref, {**deepcopy(self.objects.read(ref)), "status": deepcopy(status)})
+        return self.objects.replace(ref, {**copy_json(self.objects.read(ref)), "status": copy_json(status)})
 
     def remove(self, ref: Ref) -> None:
         """As a kubelet confirms: the object is gone. No hook is called."""
@@ -210,7 +210,7 @@ class MemoryGateway:
 
     def read_all(self, resource: Resource) -> tuple[Json, ...]:
         """Every object of a resource, to look at. No hook is called."""
-        return tuple(deepcopy(obj) for obj in self.objects.find(resource))
+        return tuple(copy_json(obj) for obj in self.objects.find(resource))
 
     def _perform(self, verb: str, target: object, act: Callable[[], T], *, writes: bool = False) -> T:
         call = Call(len(self.calls) + 1, verb, str(target), writes)
@@ -223,5 +223,5 @@ class MemoryGateway:
 
 def _as_listed(obj: Json, metadata_only: bool) -> Json:
     if not metadata_only:
-        return deepcopy(obj)
-    return {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": deepcopy(obj["metadata"])}
+        return copy_json(obj)
+    return {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": copy_json(obj["metadata"])}

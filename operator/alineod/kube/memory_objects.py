@@ -5,13 +5,12 @@ of requests, nor what our kinds mean.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from copy import deepcopy
 from itertools import count
 
 from alineod.clock import Clock
 from alineod.errors import Conflict, Denied, NotFound
 from alineod.kube.failures import NAMESPACE_TERMINATING
-from alineod.kube.fields import Path, compute_applied, find_leaves
+from alineod.kube.fields import Path, compute_applied, copy_json, find_leaves
 from alineod.kube.objects import (
     NAMESPACES,
     PODS,
@@ -92,7 +91,7 @@ class ObjectBase:
 
     def prepare(self, resource: Resource, body: Json) -> Json:
         """The object as it would be stored."""
-        obj = add_kind(resource, deepcopy(body))
+        obj = add_kind(resource, copy_json(body))
         if resource in self._with_status:
             obj.pop("status", None)
         obj["metadata"] |= {
@@ -111,7 +110,7 @@ class ObjectBase:
         self._objects[ref] = obj
         self._owners[read_uid(obj)] = {path: frozenset({manager}) for path, _ in find_leaves(_owned_part(body))}
         self._tell("ADDED", ref, obj)
-        return deepcopy(obj)
+        return copy_json(obj)
 
     def apply(self, ref: Ref, body: Json, manager: str, *, force: bool) -> Json:
         """Server-side apply by `manager`, of an object or of its status."""
@@ -137,20 +136,20 @@ class ObjectBase:
             self._tell("MODIFIED", ref, obj)
         if is_leaving(obj) and not _is_held(obj):
             self.remove(ref)
-        return deepcopy(obj)
+        return copy_json(obj)
 
     def rewrite(self, ref: Ref, body: Json) -> Json:
         """Store what a person wrote: everything but the status and the server's own fields."""
         known = self._objects[ref]
         kept = {name: known["metadata"][name] for name in _SERVER_FIELDS if name in known["metadata"]}
         status = {"status": known["status"]} if "status" in known else {}
-        spec = {name: value for name, value in deepcopy(body).items() if name != "status"}
+        spec = {name: value for name, value in copy_json(body).items() if name != "status"}
         named = {"apiVersion": known["apiVersion"], "kind": known["kind"]}
         return self.replace(ref, {**named, **spec, "metadata": {**spec["metadata"], **kept}, **status})
 
     def end(self, ref: Ref, grace_seconds: int | None) -> Json | None:
         """Begin the object's end; None when nobody has to confirm it."""
-        obj = deepcopy(self._objects[ref])
+        obj = copy_json(self._objects[ref])
         obj["metadata"].setdefault("deletionTimestamp", self._build_time())
         obj["metadata"]["deletionGracePeriodSeconds"] = _compute_grace(ref.resource, obj, grace_seconds)
         if not _is_held(obj):
@@ -175,7 +174,7 @@ class ObjectBase:
 
     def _tell(self, kind: str, ref: Ref, obj: Json) -> None:
         for watcher in self.watchers:
-            watcher(kind, ref.resource, deepcopy(obj))
+            watcher(kind, ref.resource, copy_json(obj))
 
 
 def _compute_grace(resource: Resource, obj: Json, wanted: int | None) -> int:

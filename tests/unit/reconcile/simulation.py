@@ -1,164 +1,108 @@
-"""A cluster, its kubelets and its sandboxes in memory, around the real passes, drivers and rules.
+"""A cluster, its kubelets, its sandboxes and a bucket in memory, around the real passes, drivers and rules.
 
-One counter numbers every outside call of the operator: to the API server, the ledger, the bucket and the sandboxes. At
-the chosen call, before or after it took effect, the process dies: from then on every call fails, and a new process
-starts over what was stored.
+Two counters number the outside calls of the operator, to the API server, the ledger, the bucket and the sandboxes:
+`calls` has each one, before and after it took effect; `effects` those alone that changed something. At the chosen one
+the process dies: from then on every call fails, and a new process starts over what was stored.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+import copy
 
-import msgspec
-
-from alineod.bucket.port import Bucket
-from alineod.domain.facts import PodFacts
 from alineod.errors import Conflict, Unavailable
 from alineod.kube.memory import Call, MemoryGateway, Moment
-from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref
+from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, read_ref
 from alineod.kube.store import Store
 from alineod.ledger.memory import MemoryLedger, MemoryStore
 from alineod.podspec.context import PodContext
-from alineod.podspec.observe import parse_pod
-from alineod.reconcile.archives import build_start_order, find_by_pod
 from alineod.reconcile.drive import Drivers
 from alineod.reconcile.passes import run_pass
 from alineod.reconcile.wake import wake_all
 from alineod.reconcile.world import Release, World
-from alineod.wire.archives import ForkRequest, ForkResult, RestoreReport
-from alineod.wire.base import encode
-from alineod.wire.turns import BridgeState, JournalRecord, TurnAccepted, TurnRequest, TurnResult, TurnState
+from tests.support.memory_bucket import MemoryBucket
+from tests.unit.reconcile.kubelets import Kubelets, build_running
+from tests.unit.reconcile.sandboxes import Sandbox, Sandboxes, Upload
+from tests.unit.reconcile.virtual_time import FakeClock, VirtualLoop
+
+__all__ = ["NAMESPACE", "Died", "FakeClock", "Sandbox", "Sandboxes", "Simulation", "build_running"]
 
 NAMESPACE = "research"
+KINDS = (SWARMS, AGENTS, PODS)
 ROUNDS = 400
+PATIENCE = 2.0  # s that a rest is waited for, unless somebody says more
+RETRY = 1.0  # s after which a pass is tried again that met something unavailable
 
 
 class Died(Exception):
     """The process is gone."""
 
 
-class FakeClock:
-    def __init__(self) -> None:
-        self.time = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time.timestamp()
-
-    def advance(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
-
-
-@dataclass
-class Sandbox:
-    """What lives in one pod: the turns it was given and its journal."""
-
-    records: list[JournalRecord] = field(default_factory=list)
-    turns: dict[str, TurnAccepted] = field(default_factory=dict)
-    gone: bool = False
-
-
-@dataclass
-class Sandboxes:
-    """`Bridges` in memory. `asked` is the model's own log: every prompt that reached it, by turn id."""
-
-    hook: Callable[[str], None]
-    pods: dict[str, Sandbox] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
-
-    def _find(self, pod: PodFacts) -> Sandbox:
-        sandbox = self.pods.get(pod.uid)
-        if sandbox is None or sandbox.gone:
-            raise Unavailable("BridgeNotAnswering", f"{pod.name} does not answer")
-        return sandbox
-
-    async def read_state(self, pod: PodFacts, token: str) -> BridgeState:
-        self.hook("read state")
-        self._find(pod)
-        return BridgeState(agent=pod.name, incarnation=pod.incarnation, boot="1", ready=True)
-
-    async def start_turn(self, pod: PodFacts, token: str, request: TurnRequest) -> TurnAccepted:
-        self.hook("before start turn")
-        sandbox = self._find(pod)
-        running = [t for t in sandbox.turns.values() if t.state is TurnState.RUNNING and t.turn_id != request.turn_id]
-        if running:
-            raise Conflict("TurnRunning", "another turn runs")
-        if request.turn_id not in sandbox.turns:
-            sandbox.turns[request.turn_id] = self._run(sandbox, request)
-        self.hook("after start turn")
-        return sandbox.turns[request.turn_id]
-
-    def _run(self, sandbox: Sandbox, request: TurnRequest) -> TurnAccepted:
-        self.asked.append((request.turn_id, request.prompt))
-        self._journal(sandbox, request, "turn.started", {})
-        if "HANG" in request.prompt:
-            self._journal(sandbox, request, "tool.started", {"name": "bash"})
-            return TurnAccepted(turn=request.turn, turn_id=request.turn_id, state=TurnState.RUNNING)
-        text = f"did: {request.prompt}"
-        self._journal(sandbox, request, "message", {"role": "assistant", "text": text})
-        result = TurnResult(turn=request.turn, turn_id=request.turn_id, state=TurnState.CLEAN, text=text)
-        self._journal(sandbox, request, "turn.ended", msgspec.to_builtins(result))
-        return TurnAccepted(turn=request.turn, turn_id=request.turn_id, state=TurnState.CLEAN)
-
-    def _journal(self, sandbox: Sandbox, request: TurnRequest, event: str, data: Json) -> None:
-        seq = len(sandbox.records) + 1
-        sandbox.records.append(
-            JournalRecord(time=0.0, turn=request.turn, turn_id=request.turn_id, event=event, data=data, seq=seq)
-        )
-
-    async def follow(self, pod: PodFacts, token: str, after: int) -> AsyncIterator[JournalRecord]:
-        self.hook("follow")
-        while True:
-            sandbox = self._find(pod)
-            for record in sandbox.records[after:]:
-                after += 1
-                yield record
-            await asyncio.sleep(0)
-
-    async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult:
-        self.hook("cut fork")
-        self._find(pod)
-        return ForkResult(fork_id=request.fork_id, sha256="f", bytes=1, md5="f", uploaded=False)
-
-
 class Simulation:
     """The cluster, what is stored, and the operator's process that is running now; `door` is where it is asked."""
 
-    def __init__(self, die_at: int | None = None, bucket: Bucket | None = None, clock: FakeClock | None = None) -> None:
-        self.bucket = bucket
+    died = Died
+
+    def __init__(
+        self, die_at: int | None = None, bucket: MemoryBucket | None = None, clock: FakeClock | None = None
+    ) -> None:
         self.clock = clock or FakeClock()
-        self.stored = MemoryStore()
-        self.gateway = MemoryGateway(self.clock, namespaces=(NAMESPACE,), hook=self._hook_api)
+        self._prepare(die_at, bucket, MemoryStore())
         self.gateway.objects.insert(CRDS, {"metadata": {"name": str(AGENTS)}})
         self.gateway.objects.insert(CRDS, {"metadata": {"name": str(SWARMS)}})
+        self._start()
+
+    def _prepare(self, die_at: int | None, bucket: MemoryBucket | None, stored: MemoryStore) -> None:
+        self.bucket, self.stored = bucket, stored
+        self.gateway = MemoryGateway(self.clock, namespaces=(NAMESPACE,), hook=self._hook_api)
+        self.gateway.objects.watchers.append(self._watch)
         self.sandboxes = Sandboxes(self._count)
-        self.calls = 0
-        self.die_at = die_at
-        self.dead = False
+        self.kubelets = Kubelets(self)
+        self.calls = self.effects = self.changes = 0
+        self.die_at, self.die_after = die_at, 0
+        self.dead, self.away, self.api_away = False, False, False
         self.starts = 0
         self.queue: set[Ref] = set()
-        self.gateway.objects.watchers.append(self._watch)
-        self._start()
+        self.wishes: dict[Ref, float] = {}
+
+    def copy(self, clock: FakeClock) -> "Simulation":
+        """The same cluster in another life, with a new leader; nothing of the one is the other's."""
+        other = object.__new__(type(self))
+        clock.time = self.clock.time
+        other.clock = clock
+        bucket = MemoryBucket(clock) if self.bucket else None
+        if bucket is not None and self.bucket is not None:
+            bucket._objects.update(self.bucket._objects)
+        stored = MemoryStore(list(self.stored.rows), dict(self.stored.by_id), self.stored.secret, self.stored.epoch)
+        other._prepare(None, bucket, stored)
+        objects, memo = self.gateway.objects, {id(self.clock): clock, id(self.gateway.objects.watchers): []}
+        other.gateway.objects = copy.deepcopy(objects, memo)
+        other.gateway.objects.watchers.append(other._watch)
+        other.sandboxes.pods = {uid: sandbox.copy() for uid, sandbox in self.sandboxes.pods.items()}
+        other.sandboxes.asked, other.sandboxes.starts = list(self.sandboxes.asked), list(self.sandboxes.starts)
+        other.kubelets.nodes, other.kubelets.checkpointers = dict(self.kubelets.nodes), self.kubelets.checkpointers
+        other._start()
+        return other
 
     def _count(self, what: str = "") -> None:
         if self.dead:
             raise Died
         self.calls += 1
-        if self.calls == self.die_at:
+        if what.startswith("after"):
+            self.effects += 1
+            self.dead = self.effects == self.die_after
+        if self.dead or self.calls == self.die_at:
             self.dead = True
             raise Died(what)
 
     def _hook_api(self, call: Call, moment: Moment) -> None:
+        if self.api_away:
+            raise Unavailable("ApiUnavailable", "the API server does not answer")
         if call.writes or moment is Moment.BEFORE:
             self._count(f"{moment} {call.verb} {call.target}")
 
     def _start(self) -> None:
         """A new process over what is stored."""
         self.starts += 1
-        self.dead = False
+        self.dead = self.away = False
         self.store = Store()
         self.drivers = Drivers()
         self.ledger = MemoryLedger(self.clock, self.stored, self._count)
@@ -170,8 +114,17 @@ class Simulation:
         )  # fmt: skip
         self.door = self.world
         self.ledger.subscribe(lambda rows: wake_all(rows, self.ledger.state, self.store, self.wake))
-        for resource in (SWARMS, AGENTS, PODS):
-            for obj in self.gateway.objects.find(resource):
+        self.wishes.clear()
+        self.relist()
+
+    def relist(self) -> None:
+        """What the API server has is what is known, and every key is looked at."""
+        for resource in KINDS:
+            there = {read_ref(resource, obj): obj for obj in self.gateway.objects.find(resource)}
+            for ref, known in self.store.read_refs(resource).items():
+                if ref not in there:
+                    self.store.discard(resource, known)
+            for obj in there.values():
                 self.store.put(resource, obj)
         self.wake_all()
 
@@ -185,13 +138,13 @@ class Simulation:
         for key in self.ledger.state.runs:
             self.queue.add(_ref(SWARMS, key))
         for resource in (SWARMS, AGENTS):
-            self.queue.update(_ref_of(resource, obj) for obj in self.gateway.objects.find(resource))
+            self.queue.update(read_ref(resource, obj) for obj in self.gateway.objects.find(resource))
 
-    def _watch(self, kind: str, resource: object, obj: Json) -> None:
+    def _watch(self, kind: str, resource: Resource, obj: Json) -> None:
         """What kopf would tell: the object, and its key."""
-        if resource not in (SWARMS, AGENTS, PODS):
+        self.changes += 1
+        if resource not in KINDS or self.api_away:
             return
-        assert resource is SWARMS or resource is AGENTS or resource is PODS
         if kind == "DELETED":
             self.store.discard(resource, obj)
         else:
@@ -199,92 +152,133 @@ class Simulation:
         if resource is PODS:
             self.queue.add(Ref(AGENTS, obj["metadata"]["namespace"], obj["metadata"]["labels"]["alineo.dev/agent"]))
         else:
-            self.queue.add(_ref_of(resource, obj))
+            self.queue.add(read_ref(resource, obj))
         if resource is SWARMS:
-            self.queue.update(_ref_of(AGENTS, agent) for agent in self.gateway.objects.find(AGENTS))
+            self.queue.update(read_ref(AGENTS, agent) for agent in self.gateway.objects.find(AGENTS))
 
-    async def settle(self) -> None:
-        """Run passes, kubelets and sandboxes until nothing happens any more; start again after a death."""
+    async def settle(self, patience: float = PATIENCE, rounds: int = ROUNDS) -> None:
+        """Run passes, kubelets and sandboxes until nothing happens within `patience` seconds; restart who died."""
         quiet = 0
-        for _ in range(ROUNDS):
-            before = (self.calls, len(self.stored.rows), self.starts)
+        for _ in range(rounds):
+            before = self._measure()
             await self._round()
-            if self.dead:
-                await self.drivers.close()
-                self._start()
-            quiet = quiet + 1 if before == (self.calls, len(self.stored.rows), self.starts) else 0
+            if self.dead and not self.away:
+                await self.replace_leader()
+            quiet = quiet + 1 if before == self._measure() and not self.queue else 0
             if quiet >= 3:
-                return
-        raise AssertionError(f"it never came to rest: {sorted(map(str, self.queue))}")
+                if not await self._skip(patience):
+                    return
+                quiet = 0
+        raise AssertionError(f"it never came to rest: {sorted(map(str, {*self.queue, *self.wishes}))}")
+
+    async def run_for(self, seconds: float) -> None:
+        """Everything that happens in this time."""
+        end = self.clock.monotonic() + seconds
+        while (left := end - self.clock.monotonic()) > 0:
+            await self.settle(0.0)
+            await self._skip(left) or self.clock.advance(left)
+        await self.settle(0.0)
+
+    def _measure(self) -> tuple[int, int, int, int]:
+        return self.calls, len(self.stored.rows), self.starts, self.changes
+
+    async def _skip(self, patience: float) -> bool:
+        """Go on to the next moment at which something is due, if that is near enough."""
+        due = self.find_next()
+        left = None if due is None else due - self.clock.monotonic()
+        if left is None or left > patience:
+            return False
+        self.clock.advance(max(left, 0.0) + 1e-6)
+        return True
+
+    def find_next(self) -> float | None:
+        """When something is due: a pass, a timer, a kubelet's patience."""
+        loop = asyncio.get_running_loop()
+        timer = loop.find_next() if isinstance(loop, VirtualLoop) else None
+        known = (*self.wishes.values(), timer, self.kubelets.find_next())
+        return min((due for due in known if due is not None), default=None)
 
     async def step(self) -> None:
         """One round of kubelets, passes and sandboxes."""
         await self._round()
 
     async def _round(self) -> None:
-        await self._run_kubelets()
+        await self.kubelets.run()
+        if not self.away:
+            await self._run_passes()
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    async def _run_passes(self) -> None:
+        now = self.clock.monotonic()
+        self.queue.update(ref for ref, due in self.wishes.items() if due <= now)
         keys, self.queue = sorted(self.queue, key=str), set()
         for ref in keys:
+            self.wishes.pop(ref, None)
             try:
                 again = await self._look(ref)
             except Died:
                 return
-            except (Conflict, Unavailable):
+            except Conflict:
                 self.queue.add(ref)
                 continue
-            if again is not None and again <= 2.0:
-                self.queue.add(ref)
-        for _ in range(10):
-            await asyncio.sleep(0)
+            except Unavailable:
+                again = RETRY
+            if again is not None:
+                self.wishes[ref] = now + again
 
     async def _look(self, ref: Ref) -> float | None:
         return await run_pass(self.world, ref)
 
-    async def _run_kubelets(self) -> None:
-        """Start every pod that has not started: its restore container asks the operator, its bridge comes up."""
-        for raw in self.gateway.read_all(PODS):
-            facts = parse_pod(raw)
-            if raw.get("status") or facts.deleting:
-                continue
-            try:
-                order = await build_start_order(self.door, find_by_pod(self.door, facts.uid))
-            except (Unavailable, Died):
-                continue
-            self.sandboxes.pods[facts.uid] = Sandbox()
-            report = RestoreReport(start=order.sources[0].kind if order.sources else "fresh")
-            self.gateway.write_status(_ref_of(PODS, raw), build_running(facts, encode(report).decode()))
+    async def leave(self) -> None:
+        """The operator is gone, and nobody takes its place; the cluster and the sandboxes go on."""
+        self.away = self.dead = True
+        await self.drivers.close()
+
+    async def replace_leader(self) -> None:
+        """Another process leads from now on."""
+        self.dead = True
+        await self.drivers.close()
+        self._start()
+
+    def lose_api(self) -> None:
+        """The API server answers nobody of us."""
+        self.api_away = True
+
+    def mend_api(self) -> None:
+        """It answers again: what was missed is listed."""
+        self.api_away = False
+        self.relist()
+
+    def read_archive(self, key: str) -> bytes | None:
+        """As a restore container does with its grant.
+
+        Raises:
+            Unavailable: the bucket is away.
+        """
+        found = self.bucket.get(key) if self.bucket else None
+        return found.body if found else None
+
+    def write_archive(self, upload: Upload) -> tuple[str, str]:
+        """As a checkpointer does with its grant: the key, or why the object is not there."""
+        if upload.grant is None or self.bucket is None:
+            return "", "no bucket is configured"
+        try:
+            self.bucket.put(upload.grant.key, upload.body, if_absent=True)
+        except Conflict:
+            return upload.grant.key, ""
+        except Unavailable as error:
+            return "", error.message
+        return upload.grant.key, ""
 
     def delete_pod(self, agent: str) -> None:
         """The pod and everything in it are gone at once."""
-        for raw in self.gateway.read_all(PODS):
-            if raw["metadata"]["labels"]["alineo.dev/agent"] == agent:
-                self.sandboxes.pods[raw["metadata"]["uid"]].gone = True
-                self.gateway.remove(_ref_of(PODS, raw))
+        self.kubelets.vanish(agent)
 
-    def read(self, resource: object, name: str) -> Json:
-        assert resource is SWARMS or resource is AGENTS or resource is PODS
+    def read(self, resource: Resource, name: str) -> Json:
         return self.gateway.objects.read(Ref(resource, NAMESPACE, name))
 
 
-def build_running(pod: PodFacts, restored: str) -> Json:
-    return {
-        "phase": "Running",
-        "podIP": "10.0.0.1",
-        "initContainerStatuses": [
-            {"name": "restore", "state": {"terminated": {"exitCode": 0, "message": restored}}},
-        ],
-        "containerStatuses": [
-            {"name": "agent", "ready": True, "restartCount": 0, "state": {"running": {}}},
-        ],
-    }
-
-
-def _ref(resource: object, key: str) -> Ref:
+def _ref(resource: Resource, key: str) -> Ref:
     namespace, name = key.split("/")
-    assert resource is SWARMS or resource is AGENTS
     return Ref(resource, namespace, name)
-
-
-def _ref_of(resource: object, obj: Json) -> Ref:
-    assert resource is SWARMS or resource is AGENTS or resource is PODS
-    return Ref(resource, obj["metadata"]["namespace"], obj["metadata"]["name"])

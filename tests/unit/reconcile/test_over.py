@@ -65,6 +65,7 @@ async def test_nothing_but_what_was_seen_is_deleted(
     await delete_object(
         simulation.world, kind, LEAD, build(name, now["metadata"]["uid"], now["metadata"]["resourceVersion"])
     )
+    await simulation.settle()
     with pytest.raises(NotFound):
         simulation.read(kind, name)
 
