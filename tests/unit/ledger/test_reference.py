@@ -22,10 +22,14 @@ def test_a_section() -> None:
 
 A pod was made for the agent; nothing builds on a pod before this stands in the ledger.
 
+`cause` says why the one before it went, `own_fault` whether that counts against the agent.
+
 | field | type | default |
 |---|---|---|
 | `pod` | text |  |
 | `uid` | text |  |
 | `incarnation` | integer |  |
 | `rung` | one of `Reattach`, `Resume`, `Restore` or null | `null` |
+| `cause` | text | `""` |
+| `ownFault` | true or false | `false` |
 """ in build_events_reference()

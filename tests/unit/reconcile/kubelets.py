@@ -163,7 +163,7 @@ class Kubelets:
 
     def delete(self, agent: str, disruption: str = "") -> None:
         """A person deletes the pod, or with `disruption` the cluster evicts it: it has its grace."""
-        for raw, pod in list(self.find(agent)):
+        for raw, _ in list(self.find(agent)):
             if disruption:
                 self._write(raw, {**raw["status"], "conditions": [*raw["status"]["conditions"], _disrupt(disruption)]})
             self._simulation.gateway.objects.end(read_ref(PODS, raw), None)

@@ -1,7 +1,9 @@
 """What a process whose term is over does by itself: it writes over nothing newer, deletes nothing, answers nobody."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -50,11 +52,11 @@ async def test_an_owner_is_not_written_over_a_newer_object() -> None:
 @pytest.mark.parametrize("changed", ["resourceVersion", "uid"])
 @pytest.mark.parametrize(
     ("kind", "name", "build"),
-    [(PODS, "survey-lead-1", DeletePod), (AGENTS, "survey-lead", DeleteAgent)],
+    [(PODS, "survey-lead-1", partial(DeletePod, grace=60)), (AGENTS, "survey-lead", DeleteAgent)],
     ids=["a pod", "an Agent"],
 )
 async def test_nothing_but_what_was_seen_is_deleted(
-    kind: Resource, name: str, build: type[DeletePod | DeleteAgent], changed: str
+    kind: Resource, name: str, build: Callable[[str, str, str], DeletePod | DeleteAgent], changed: str
 ) -> None:
     simulation = await _settled()
     now = simulation.read(kind, name)
