@@ -62,6 +62,9 @@ class Api:
                 return build_json(self._turns.memory.turns[wanted.turn].accepted)
             case Answer.START:
                 return build_json(self._turns.start(wanted), 202)
+            case Answer.JOURNAL_RESET:
+                self._turns.lose(wanted)
+                return self._refuse(answer, wanted)
             case _:
                 return self._refuse(answer, wanted)
 
@@ -84,6 +87,9 @@ class Api:
                 return build_problem(409, answer, f"turn {wanted.turn} was given here with another prompt")
             case Answer.OTHER_TURN:
                 return build_problem(409, answer, f"number {wanted.turn} belongs to a turn with another id")
+            case Answer.JOURNAL_RESET:
+                detail = f"the journal of turn {wanted.turn} is gone: it may have run, and does not run again"
+                return build_problem(409, answer, detail)
             case Answer.STALE:
                 return build_problem(409, answer, f"turn {wanted.turn} is older than {newest}, the newest here")
             case Answer.BUSY:

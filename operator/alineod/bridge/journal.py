@@ -1,9 +1,11 @@
 """The journal of a pod: every event of its turns with a number, for whoever follows, across restarts of the bridge.
 
-Numbered records are kept in segments, one a turn. Text deltas have no number and are not kept, except that the text of
-the message being written lies beside the segments, so that a bridge that is killed can say what survived.
+Numbered records are kept in segments, one a turn; a reader is told of those that someone removed or spoiled. Text
+deltas have no number and are not kept, except that the text of the message being written lies beside the segments, so
+that a bridge that is killed can say what survived.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -12,27 +14,32 @@ from typing import Any
 import msgspec
 
 from alineod.bridge.follower import Follower
+from alineod.bridge.mark import Mark, read_mark, write_mark
 from alineod.bridge.safe import fit_data, safe_data, safe_text
-from alineod.bridge.segments import Segments
-from alineod.errors import Refused
+from alineod.bridge.segments import Gap, Segments
+from alineod.errors import Conflict, Refused
 from alineod.wire.base import encode
-from alineod.wire.turns import JournalRecord
+from alineod.wire.turns import JOURNAL_DAMAGED, JOURNAL_LOST, JournalRecord, Session
 
 _BATCH = 256 * 1024  # bytes read from disk at a time, for one reader
 _KEPT_TURNS = 16  # segments that stay although they were read
+_RESERVE = 1000  # numbers that are marked at a time as given out
 
 
 class Journal:
     """Opens the journal in `directory`. `now` gives Unix seconds."""
 
     def __init__(self, directory: Path, now: Callable[[], float]) -> None:
-        self._segments = Segments(directory)
+        self._mark_path = directory.with_name(f"begun-{directory.name}.json")
+        mark = read_mark(self._mark_path)
+        self._segments = Segments(directory, mark.reserved if mark else None)
+        self.mark = mark or Mark(reserved=self._segments.seq)  # as it was left; `mark_turn` sets it
         self._partial = Partial(directory / "partial.txt")
         self._now = now
         self._followers: set[Follower] = set()
         self._turn = (0, "")  # the one that runs
         self._closed = False
-        self._safe = 0  # the highest number a reader says it has
+        self._safe = self.mark.safe  # the highest number a reader says it has
 
     @property
     def seq(self) -> int:
@@ -48,18 +55,32 @@ class Journal:
         """Every numbered record there is, oldest first."""
         for line in self._segments.all():
             with contextlib.suppress(msgspec.DecodeError):
-                yield msgspec.json.decode(line, type=JournalRecord)
+                if not isinstance(line, Gap):
+                    yield msgspec.json.decode(line, type=JournalRecord)
 
     def begin_turn(self, turn: int, turn_id: str, data: dict[str, Any], needed: int = 0) -> JournalRecord:
-        """Record `turn.started` at the head of a new segment. The segment that begins with `needed` is kept."""
+        """Record `turn.started` at the head of a new segment. The segment that holds record `needed` is kept."""
         self._drop_read(needed)
         self._segments.begin()
         self._partial.clear()
         self._turn = (turn, turn_id)
         return self.append(turn, turn_id, "turn.started", data)
 
+    def mark_turn(self, turn: int, turn_id: str, session: Session | None, halfway: bool) -> None:
+        """Keep beside the journal that this turn has begun, and where the conversation must stand."""
+        with contextlib.suppress(OSError):  # a second line of defence: without it the journal alone must do
+            self._write_mark(turn=turn, turn_id=turn_id, session=session, halfway=halfway, safe=self._safe)
+
+    def lose(self, turn: int, turn_id: str, first: int, last: int, data: dict[str, Any]) -> JournalRecord:
+        """Record that the numbers from `first` to `last` stand for nothing here, and go on above them."""
+        self._segments.skip(last)
+        self._partial.clear()
+        return self.append(turn, turn_id, JOURNAL_LOST, {"from": first, "to": last, **data})
+
     def append(self, turn: int, turn_id: str, event: str, data: dict[str, Any]) -> JournalRecord:
         """Record an event; on disk when this returns."""
+        if self.seq >= self.mark.reserved:
+            self._write_mark()
         record = JournalRecord(
             seq=self.seq + 1,
             time=self._now(),
@@ -87,9 +108,15 @@ class Journal:
         self._tell(self._encode_live(turn, turn_id, "text.reset", {}))
 
     def check_cursor(self, after: int) -> None:
-        """Refuse a number that was never given out."""
-        if not 0 <= after <= self.seq:
-            raise Refused("InvalidCursor", f"after={after} is not between 0 and {self.seq}, the newest record here")
+        """Refuse a number that is not here.
+
+        Raises:
+            Conflict: reason `JournalReset`; who has heard so much heard it of a journal that is not here any more.
+        """
+        if after < 0:
+            raise Refused("InvalidCursor", f"after={after} is no record: they count from 1")
+        if after > self.seq:
+            raise Conflict("JournalReset", f"record {after} is not here any more: the newest is {self.seq}")
 
     async def read(self, after: int) -> AsyncIterator[bytes]:
         """The records behind `after`, to the newest one now."""
@@ -119,9 +146,23 @@ class Journal:
 
     async def _stored(self, after: int) -> AsyncIterator[tuple[int, bytes]]:
         place = self._segments.find(after)
-        while (got := self._segments.read(place, _BATCH))[0]:
-            lines, place = got
-            yield place.seq, b"".join(lines)
+        while place.seq < self.seq:
+            found, place = self._segments.read(place, _BATCH)
+            if chunk := b"".join(self._describe(one) if isinstance(one, Gap) else one for one in found):
+                yield place.seq, chunk
+            else:
+                await asyncio.sleep(0)
+
+    def _describe(self, gap: Gap) -> bytes:
+        """In the place of records that are gone, unless a reader has them: then they may have been dropped."""
+        first = max(gap.first, self._safe + 1)
+        if first > gap.last:
+            return b""
+        data = {"from": first, "to": gap.last, "missing": gap.last - first + 1}
+        record = JournalRecord(
+            seq=gap.last, time=self._now(), turn=0, turn_id="", event=JOURNAL_DAMAGED, data=data
+        )  # of no turn: nobody knows whose they were
+        return encode(record) + b"\n"
 
     def close(self) -> None:
         """Let followers read what is there and end."""
@@ -147,9 +188,17 @@ class Journal:
 
     def _drop_read(self, needed: int) -> None:
         """Forget old turns that a reader has: a pod that lives for months must not fill its volume."""
-        for first, last in self._segments.finished()[:-_KEPT_TURNS]:
-            if last <= self._safe and first != needed:
-                self._segments.drop(first)
+        old = self._segments.finished()[:-_KEPT_TURNS]
+        dropped = [first for first, last in old if last <= self._safe and not first <= needed <= last]
+        if dropped:
+            self._write_mark(safe=self._safe)
+        for first in dropped:
+            self._segments.drop(first)
+
+    def _write_mark(self, **change: Any) -> None:
+        mark = msgspec.structs.replace(self.mark, reserved=self.seq + _RESERVE, **change)
+        write_mark(self._mark_path, mark)
+        self.mark = mark
 
 
 class Partial:

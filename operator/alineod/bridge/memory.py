@@ -27,7 +27,8 @@ class KnownTurn:
     """One turn as the journal has it.
 
     `saved`: nothing is to be done for its checkpoint: it was cut, or failed, or none was asked for. `halfway`: the
-    harness did not settle, so that half a turn may stand in the stored conversation.
+    harness did not settle, so that half a turn may stand in the stored conversation. `lost`: its records are gone, so
+    that nobody can say whether it ran.
     """
 
     turn: int
@@ -39,6 +40,8 @@ class KnownTurn:
     session: Session | None = None
     saved: bool = False
     halfway: bool = False
+    ended: int = 0  # the number of its end in the journal
+    lost: bool = False
 
     @property
     def accepted(self) -> TurnAccepted:
@@ -91,7 +94,8 @@ def remember(memory: Memory, record: JournalRecord) -> Memory:
         case "turn.started":
             digest = str(record.data.get("promptSha256", ""))
             known = KnownTurn(record.turn, record.turn_id, digest, bool(record.data.get("checkpoint")), record.seq or 0)
-        case "turn.ended" if known is not None:
+        case "turn.ended":
+            known = known or KnownTurn(record.turn, record.turn_id, "", False, record.seq or 0)
             result = _parse_result(record)
             clean = result.state is TurnState.CLEAN
             known = replace(
@@ -100,11 +104,18 @@ def remember(memory: Memory, record: JournalRecord) -> Memory:
                 session=result.session,
                 saved=not (clean and known.checkpoint),
                 halfway=record.data.get("settled") is False,
+                ended=record.seq or 0,
             )
             if clean:
                 memory = replace(memory, session=result.session, anchor=known.seq)
         case "checkpoint.cut" | "checkpoint.failed" if known is not None:
             known = replace(known, saved=True)
+        case "journal.lost":
+            known = KnownTurn(
+                record.turn, record.turn_id, "", False, record.seq or 0, TurnState.INTERRUPTED,
+                saved=True, halfway=record.data.get("halfway") is True, lost=True,
+            )  # fmt: skip
+            memory = replace(memory, session=_parse_session(record), anchor=known.seq)
         case _:
             return memory
     return replace(memory, turns={**memory.turns, record.turn: known}, latest=known)
@@ -118,6 +129,13 @@ def _parse_result(record: JournalRecord) -> TurnResult:
         return TurnResult(turn=record.turn, turn_id=record.turn_id, state=TurnState.FAILED, error=why)
 
 
+def _parse_session(record: JournalRecord) -> Session | None:
+    try:
+        return msgspec.convert(record.data.get("session"), Session | None)
+    except msgspec.ValidationError:
+        return None
+
+
 class Answer(StrEnum):
     """What a request for a turn is answered with."""
 
@@ -126,6 +144,7 @@ class Answer(StrEnum):
     OTHER_PROMPT = "OtherPrompt"
     OTHER_TURN = "OtherTurn"
     STALE = "StaleTurn"
+    JOURNAL_RESET = "JournalReset"
     DRAINING = "Draining"
     NOT_READY = "NotReady"
     BUSY = "Busy"
@@ -140,6 +159,7 @@ class Situation:
     ready: bool = True
     running: bool = False
     gate_shut: bool = False
+    journal_seq: int = 0
 
 
 def decide_answer(memory: Memory, request: TurnRequest, now: Situation) -> Answer:
@@ -148,23 +168,36 @@ def decide_answer(memory: Memory, request: TurnRequest, now: Situation) -> Answe
     if known is not None:
         if known.turn_id != request.turn_id:
             return Answer.OTHER_TURN
-        same = known.digest == compute_digest(request.prompt)
+        if is_reset(known, request, now.journal_seq):
+            return Answer.JOURNAL_RESET
+        same = known.digest in ("", compute_digest(request.prompt))
         return Answer.KNOWN if same else Answer.OTHER_PROMPT
     if memory.latest is not None and request.turn < memory.latest.turn:
         return Answer.STALE
     refusals = (
         (now.draining, Answer.DRAINING),
         (now.running, Answer.BUSY),
+        (request.heard > now.journal_seq, Answer.JOURNAL_RESET),
         (now.gate_shut, Answer.GATE_SHUT),
         (not now.ready, Answer.NOT_READY),
     )
     return next((answer for applies, answer in refusals if applies), Answer.START)
 
 
+def is_reset(known: KnownTurn, request: TurnRequest, journal_seq: int) -> bool:
+    """Whether this journal is not the one that was heard.
+
+    It is behind that; or who asks has read on past the number under which the turn ended here, and knows no end.
+    """
+    return known.lost or request.heard > journal_seq or 0 < known.ended <= request.heard
+
+
 def needs_rewind(memory: Memory) -> bool:
     """Whether the stored conversation must go back to the last clean turn: it may hold half a turn."""
     latest = memory.latest
-    return latest is not None and (latest.halfway or latest.state is TurnState.INTERRUPTED)
+    if latest is None or latest.lost:  # of a lost turn it stands in its record where the conversation must go back to
+        return latest is not None and latest.halfway
+    return latest.halfway or latest.state is TurnState.INTERRUPTED
 
 
 def is_untouched(memory: Memory) -> bool:

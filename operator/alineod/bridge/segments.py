@@ -1,8 +1,9 @@
 """The journal's files: JSON lines in segments, each named by the number of its first record. Knows no turns.
 
-Record number n is line n - first of its segment, so that a place is found without parsing. Only the newest segment is
-written to; what a crash left half written there is cut off when it is opened. Every record is on the disk before anyone
-is told of it: a number that a reader has seen never comes to mean something else, whatever happens to the machine.
+Every record is on the disk before anyone is told of it: a number that a reader has seen never comes to mean something
+else, whatever happens to the machine. Only the newest segment is written to; what a crash left half written there is
+cut off when it is opened. Records are found by the number in them: whoever else writes here may have spoiled or removed
+some, and what is missing is said as a gap.
 """
 
 import bisect
@@ -16,9 +17,12 @@ from typing import BinaryIO
 import msgspec
 
 from alineod.bridge.files import sync_file, write_all
+from alineod.wire.turns import JournalRecord
 
 _SUFFIX = ".jsonl"
 _DIGITS = 12
+_LONGEST = 512 * 1024  # bytes of a line; what is longer is none of ours
+_READ = 256 * 1024  # bytes at a time, where everything is read
 
 
 @dataclass(frozen=True)
@@ -30,21 +34,30 @@ class Place:
     offset: int
 
 
-class _Numbered(msgspec.Struct):
-    seq: int
+@dataclass(frozen=True)
+class Gap:
+    """The records from `first` to `last`, which are not there."""
+
+    first: int
+    last: int
 
 
 class Segments:
-    """The segments of one directory, opened and mended."""
+    """The segments of one directory, opened and mended.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        reserved: the highest number that may have been given out; None where nobody knows.
+    """
+
+    def __init__(self, directory: Path, reserved: int | None = None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
-        self._firsts = sorted(int(path.stem) for path in directory.glob(f"{'[0-9]' * _DIGITS}{_SUFFIX}"))
+        firsts = sorted(int(path.stem) for path in directory.glob(f"{'[0-9]' * _DIGITS}{_SUFFIX}"))
+        self._firsts = [first for first in firsts if reserved is None or first <= reserved + 1]
         self._file: BinaryIO | None = None
         self.seq = 0  # of the newest record
         if self._firsts:
-            self.seq = self._mend(self._firsts[-1])
+            self.seq = self._mend(self._firsts[-1], reserved or 0)
 
     def begin(self) -> None:
         """Write to a new segment from now on."""
@@ -52,52 +65,60 @@ class Segments:
         if self.seq + 1 not in self._firsts:
             self._firsts.append(self.seq + 1)
 
+    def skip(self, seq: int) -> None:
+        """Go on counting above `seq`, in a new segment."""
+        self.seq = max(self.seq, seq)
+        self.begin()
+
     def append(self, line: bytes) -> int:
         """Add one record, given without its line feed, whose number must be the next; returns when the disk has it."""
         file = self._file or self._open()
-        end = os.fstat(file.fileno()).st_size
+        stat = os.fstat(file.fileno())
+        if not stat.st_nlink:  # someone removed it: what is written there would be gone with us
+            self.begin()
+            file = self._open()
+            stat = os.fstat(file.fileno())
         try:
             write_all(file.fileno(), line + b"\n")
             os.fdatasync(file.fileno())
         except OSError:
-            file.truncate(end)  # a full disk must not leave half a record before the next one
+            file.truncate(stat.st_size)  # a full disk must not leave half a record before the next one
             raise
         self.seq += 1
         return self.seq
 
     def find(self, after: int) -> Place:
-        """The place behind record `after`, or behind the newest record that is gone if that is later."""
-        if not self._firsts:
-            return Place(after, 1, 0)
-        first = self._firsts[max(0, bisect.bisect_right(self._firsts, after + 1) - 1)]
-        seq, offset = first - 1, 0
-        for line in self._lines(first):
-            if seq >= after:
-                break
-            seq, offset = seq + 1, offset + len(line)
-        return Place(seq, first, offset)
+        """A place from which everything behind record `after` is read."""
+        at = bisect.bisect_right(self._firsts, after + 1) - 1
+        return Place(after, self._firsts[max(0, at)] if self._firsts else 1, 0)
 
-    def read(self, place: Place, budget: int) -> tuple[list[bytes], Place]:
-        """Records with their line feeds from `place` on, about `budget` bytes of them, and the place behind them."""
-        lines: list[bytes] = []
+    def read(self, place: Place, budget: int) -> tuple[list[bytes | Gap], Place]:
+        """What there is from `place` on, read from about `budget` bytes, and the place behind it.
+
+        Records come with their line feeds, in order, each once. There may be none in these bytes.
+        """
+        found: list[bytes | Gap] = []
         while budget > 0 and place.seq < self.seq:
             for line in self._lines(place.first, place.offset):
-                place = Place(place.seq + 1, place.first, place.offset + len(line))
-                lines.append(line)
                 budget -= len(line)
+                number, offset = _number(line), place.offset + len(line)
+                if number is None or not place.seq < number <= self._last(place.first):
+                    place = Place(place.seq, place.first, offset)
+                else:
+                    found += [*_find_gap(place.seq, number), line]
+                    place = Place(number, place.first, offset)
                 if budget <= 0 or place.seq >= self.seq:
                     break
             else:
-                later = [first for first in self._firsts if first > place.first]
-                if not later:
-                    break  # someone took the file away
-                place = Place(max(place.seq, later[0] - 1), later[0], 0)
-        return lines, place
+                place = self._go_on(place, found)
+        return found, place
 
-    def all(self) -> Iterator[bytes]:
+    def all(self) -> Iterator[bytes | Gap]:
         """Every record there is, oldest first."""
-        for first in self._firsts:
-            yield from self._lines(first)
+        place = self.find(0)
+        while place.seq < self.seq:
+            found, place = self.read(place, _READ)
+            yield from found
 
     def drop(self, first: int) -> None:
         """Remove a whole segment; the newest stays."""
@@ -117,8 +138,8 @@ class Segments:
     def _open(self) -> BinaryIO:
         if not self._firsts:
             self._firsts.append(self.seq + 1)
-        path = self._path(self._firsts[-1])
-        self._file = path.open("ab", buffering=0)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._file = self._path(self._firsts[-1]).open("ab", buffering=0)
         sync_file(self._directory)
         return self._file
 
@@ -128,27 +149,49 @@ class Segments:
             return
         with path.open("rb") as file:
             file.seek(offset)
-            yield from file
+            yield from iter(lambda: file.readline(_LONGEST), b"")
 
-    def _mend(self, first: int) -> int:
-        """Cut off what is torn, damaged or out of order at the end of a segment; returns its last number."""
-        seq, good = first - 1, 0
+    def _last(self, first: int) -> int:
+        """The highest number that the segment may hold."""
+        later = bisect.bisect_right(self._firsts, first)
+        return self._firsts[later] - 1 if later < len(self._firsts) else self.seq
+
+    def _go_on(self, place: Place, found: list[bytes | Gap]) -> Place:
+        """Where to read after the end of a segment; behind the last one everything that is missing is missing."""
+        later = bisect.bisect_right(self._firsts, place.first)
+        if later < len(self._firsts):
+            return Place(place.seq, self._firsts[later], 0)
+        found += _find_gap(place.seq, self.seq + 1)
+        return Place(self.seq, place.first, place.offset)
+
+    def _mend(self, first: int, reserved: int) -> int:
+        """Cut off what is torn or damaged at the end of a segment; returns its last number.
+
+        Damage in the middle stays, where `reserved` says that the numbers behind it are ours.
+        """
+        seq, good, offset = first - 1, 0, 0
         for line in self._lines(first):
-            if not line.endswith(b"\n") or _number(line) != seq + 1:
-                break
-            seq, good = seq + 1, good + len(line)
-        path = self._path(first)
-        if path.exists() and path.stat().st_size > good:
-            os.truncate(path, good)
-            sync_file(path)
+            offset += len(line)
+            number = _number(line)
+            if number is not None and seq < number <= max(reserved, seq + 1):
+                seq, good = number, offset
+        if offset > good:
+            os.truncate(self._path(first), good)
+            sync_file(self._path(first))
         return seq
 
     def _path(self, first: int) -> Path:
         return self._directory / f"{first:0{_DIGITS}d}{_SUFFIX}"
 
 
+def _find_gap(seq: int, number: int) -> list[Gap]:
+    """What is missing between record `seq` and record `number`."""
+    return [Gap(seq + 1, number - 1)] if number > seq + 1 else []
+
+
 def _number(line: bytes) -> int | None:
+    """The number of a record; None for what is none."""
     try:
-        return msgspec.json.decode(line, type=_Numbered).seq
-    except msgspec.DecodeError:
+        return msgspec.json.decode(line, type=JournalRecord).seq if line.endswith(b"\n") else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from alineod.bridge.cut import Packer, cut
 from alineod.bridge.freeze import frozen
 from alineod.bridge.harness import Harness, Job, Outcome
@@ -90,12 +92,17 @@ class Turns:
         """What the bridge before us left: a turn without an end gets one, half a turn is taken from the conversation.
 
         A clean turn whose archive was not cut gets it cut now; its grant is gone, the checkpointer fetches another.
+        A turn that had begun and is not in the journal any more is noted as lost.
         """
+        mark = self._journal.mark
+        if mark.turn > self._newest:
+            self._lose(mark.turn, mark.turn_id, self._journal.seq + 1, mark.reserved)
         latest = self._memory.latest
         if latest is not None and latest.state is TurnState.RUNNING:
             why = "the container of the agent ended in the middle of the turn"
             result = build_interruption(latest, self._journal.records(), self._journal.surviving_text, why)
             self._record(latest.turn, latest.turn_id, "turn.ended", build_end(result, settled=False))
+            self._mark()
         self._rewind()
         latest = self._memory.latest
         if latest is not None and not latest.saved:
@@ -105,7 +112,7 @@ class Turns:
     def decide(self, request: TurnRequest) -> Answer:
         """What `request` is to be answered with as things stand."""
         ready = self._preparation.standing.ready and self._harness is not None
-        now = Situation(self.draining, ready, self._running is not None, self.gate_shut)
+        now = Situation(self.draining, ready, self._running is not None, self.gate_shut, self._journal.seq)
         return decide_answer(self._memory, request, now)
 
     def start(self, request: TurnRequest) -> TurnAccepted:
@@ -126,10 +133,28 @@ class Turns:
         except OSError as error:
             raise Unavailable("JournalUnwritable", f"the journal of this pod cannot be written: {error}") from error
         self._memory = remember(self._memory, record)
+        self._mark()
         watch = TurnWatch(request, self._journal, self._clock)
         self._running = _Running(request.turn, watch, asyncio.get_running_loop().create_future())
         self._begin(self._run(request, harness, job, watch))
         return self._known(request.turn).accepted
+
+    def lose(self, request: TurnRequest) -> None:
+        """Take note that the records which `request` speaks of are gone; on disk when this returns.
+
+        Raises:
+            Unavailable: the journal cannot be written.
+        """
+        known = self._memory.turns.get(request.turn)
+        if known is not None and known.lost:
+            return
+        first = known.ended if known is not None and known.ended else self._journal.seq + 1
+        try:
+            self._lose(request.turn, request.turn_id, min(first, request.heard), request.heard)
+        except OSError as error:
+            raise Unavailable("JournalUnwritable", f"the journal of this pod cannot be written: {error}") from error
+        if self._running is not None:  # whoever asked holds it to be over
+            self._running.watch.stop(Stop(ErrorKind.INTERRUPTED, "the journal of the turn is gone"))
 
     async def abort(self, turn_id: str, reason: str) -> TurnAccepted:
         """End a turn; returns how it stands once it has ended, or after half a minute.
@@ -193,6 +218,7 @@ class Turns:
             tools=[] if clean else list(outcome.tools),
         )
         self._record(request.turn, request.turn_id, "turn.ended", build_end(result, outcome.settled))
+        self._mark()
         if self._running is not None:
             self._running.ended.set_result(None)
             self._running = None
@@ -221,6 +247,24 @@ class Turns:
 
     def _record(self, turn: int, turn_id: str, event: str, data: dict[str, Any]) -> None:
         self._memory = remember(self._memory, self._journal.append(turn, turn_id, event, data))
+
+    def _mark(self) -> None:
+        """Keep beside the journal how it stands after a turn's start, or end."""
+        if (latest := self._memory.latest) is not None:
+            halfway = latest.state is TurnState.RUNNING or needs_rewind(self._memory)
+            self._journal.mark_turn(latest.turn, latest.turn_id, self._session(), halfway)
+
+    def _lose(self, turn: int, turn_id: str, first: int, last: int) -> None:
+        """What the mark says of the conversation counts, unless the journal knows more."""
+        mark = self._journal.mark
+        marked = 0 < mark.turn >= self._newest
+        session, halfway = (mark.session, mark.halfway) if marked else (self._memory.session, False)
+        data = {"session": msgspec.to_builtins(session), "halfway": halfway}
+        self._memory = remember(self._memory, self._journal.lose(turn, turn_id, first, last, data))
+
+    @property
+    def _newest(self) -> int:
+        return self._memory.latest.turn if self._memory.latest else 0
 
     def _known(self, turn: int) -> KnownTurn:
         return self._memory.turns[turn]

@@ -6,11 +6,14 @@ Bridge API, HTTP on port 8790 of the pod, `Authorization: Bearer <bridge token>`
     GET  /v1/state                   BridgeState
     POST /v1/turns                   TurnRequest -> TurnAccepted; the same turn and turnId again answers how it stands
                                      and starts nothing; a later turn under the same turnId is a further attempt.
-                                     409 another turn runs or the number was used, or a leader of a later epoch has
-                                     spoken here (StaleEpoch), 423 its archive is being cut, 503 not ready or draining
+                                     409 another turn runs or the number was used, a leader of a later epoch has
+                                     spoken here (StaleEpoch), or it may have begun and its journal is gone
+                                     (JournalReset): nothing is started, and `journal.lost` is journaled;
+                                     423 its archive is being cut, 503 not ready or draining
     POST /v1/turns/{turnId}/abort    AbortRequest -> TurnAccepted
     GET  /v1/journal?after=N&follow= JournalRecord per line (NDJSON); follow=1 stays open, adds records without seq
-                                     (text deltas), and sends an empty line every 10 s
+                                     (text deltas), and sends an empty line every 10 s; 409 JournalReset when record
+                                     N is not here any more
 """
 
 from enum import StrEnum
@@ -19,6 +22,8 @@ from typing import Any
 from alineod.wire.base import Message
 
 BRIDGE_PORT = 8790
+JOURNAL_LOST = "journal.lost"
+JOURNAL_DAMAGED = "journal.damaged"
 
 
 class TurnState(StrEnum):
@@ -82,13 +87,14 @@ class Grant(Message, frozen=True):
 class TurnRequest(Message, frozen=True):
     """One prompt. `turn_id` is the same for every attempt at this turn and is ALINEO_TURN_ID in the sandbox.
 
-    `epoch` is the term of the leader who asks.
+    `epoch` is the term of the leader who asks, `heard` the newest record of this pod's journal that the ledger holds.
     """
 
     turn: int
     turn_id: str
     prompt: str
     epoch: int = 0
+    heard: int = 0
     limits: TurnLimits = TurnLimits()
     checkpoint: bool = False
     grant: Grant | None = None  # to upload this turn's checkpoint
@@ -123,7 +129,10 @@ class JournalRecord(Message, frozen=True):
 
     `event` is `turn.started` or `turn.ended` (data: TurnResult, whatever its state), or the harness's own:
     `message`, `tool.started`, `tool.ended`, `retry`, `compaction`, `permission`, `error`; or the bridge's: `silence`
-    (nothing was heard for promptInactivity) and, after the end, `checkpoint.cut` and `checkpoint.failed`. No seq have
+    (nothing was heard for promptInactivity), after the end `checkpoint.cut` and `checkpoint.failed`, and of the
+    journal itself `journal.damaged` (in the place of `missing` records `from` to `to`, under the last one's number) and
+    `journal.lost` (what was read under the numbers `from` to `to` is not to be found here any more, nor is the end of
+    the turn: it may have run, and does not run again). No seq have
     `text.delta` (data: {"text"}) and `text.reset` (the text so far of the running message was given up by a retry).
     """
 

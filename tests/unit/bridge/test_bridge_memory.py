@@ -36,8 +36,8 @@ def record(seq: int, event: str, turn: int = 1, data: dict[str, Any] | None = No
     return JournalRecord(seq=seq, time=0.0, turn=turn, turn_id=f"id-{turn}", event=event, data=data or {})
 
 
-def request(turn: int = 1, prompt: str = "do it", checkpoint: bool = False) -> TurnRequest:
-    return TurnRequest(turn=turn, turn_id=f"id-{turn}", prompt=prompt, checkpoint=checkpoint)
+def request(turn: int = 1, prompt: str = "do it", checkpoint: bool = False, heard: int = 0) -> TurnRequest:
+    return TurnRequest(turn=turn, turn_id=f"id-{turn}", prompt=prompt, checkpoint=checkpoint, heard=heard)
 
 
 def started(seq: int, turn: int = 1, checkpoint: bool = False) -> JournalRecord:
@@ -115,6 +115,8 @@ def test_an_end_that_cannot_be_read_is_a_failure() -> None:
 
 RUNNING = recall([*CLEAN, started(3, turn=2)])
 IDLE = recall(CLEAN)
+LOST = recall([*CLEAN, record(9, "journal.lost", 2, {"session": {"id": "s", "leaf": "l1"}, "halfway": True})])
+HERE, HERE_LOST = Situation(journal_seq=2), Situation(journal_seq=9)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +134,31 @@ IDLE = recall(CLEAN)
         (RUNNING, request(3), Situation(running=True), Answer.BUSY),
         (IDLE, request(2), Situation(gate_shut=True), Answer.GATE_SHUT),
         (IDLE, request(2), Situation(ready=False), Answer.NOT_READY),
+        (Memory(), request(1, heard=1), Situation(), Answer.JOURNAL_RESET),
+        (Memory(), request(1, heard=1), Situation(ready=False), Answer.JOURNAL_RESET),
+        (IDLE, request(2, heard=2), HERE, Answer.START),
+        (IDLE, request(2, heard=3), HERE, Answer.JOURNAL_RESET),
+        (IDLE, request(1, heard=1), HERE, Answer.KNOWN),
+        (IDLE, request(1, heard=2), HERE, Answer.JOURNAL_RESET),
+        (RUNNING, request(3, heard=9), Situation(running=True, journal_seq=3), Answer.BUSY),
+        (RUNNING, request(2, heard=3), Situation(running=True, journal_seq=3), Answer.KNOWN),
+        (LOST, request(2), HERE_LOST, Answer.JOURNAL_RESET),
+        (LOST, request(2, prompt="other", heard=9), HERE_LOST, Answer.JOURNAL_RESET),
+        (LOST, request(3, heard=9), HERE_LOST, Answer.START),
+        (recall(CLEAN[1:]), request(1), HERE, Answer.KNOWN),
     ],
 )
 def test_answers(memory: Memory, wanted: TurnRequest, now: Situation, answer: Answer) -> None:
     assert decide_answer(memory, wanted, now) is answer
+
+
+@pytest.mark.parametrize("halfway", [True, False])
+def test_a_lost_turn_goes_back_where_its_record_says(halfway: bool) -> None:
+    told = {"session": {"id": "s", "leaf": "l0"}, "halfway": halfway}
+    memory = recall([*CLEAN, record(9, "journal.lost", 2, told)])
+    assert memory.session == Session(id="s", leaf="l0")
+    assert needs_rewind(memory) is halfway
+    assert memory.anchor == 9
 
 
 def test_an_interruption_says_what_survived() -> None:
