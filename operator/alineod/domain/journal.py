@@ -8,18 +8,33 @@ import msgspec
 
 from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
-from alineod.domain.causes import End
+from alineod.domain.causes import End, EndKind
 from alineod.domain.events import Entry
 from alineod.domain.fold import add_usage
 from alineod.domain.state import AgentState
-from alineod.domain.turn_ends import build_turn_end, entry
-from alineod.wire.turns import ErrorKind, JournalRecord, TurnError, TurnResult, TurnState, Usage
+from alineod.domain.turn_ends import build_interruption, build_turn_end, entry
+from alineod.wire.turns import (
+    JOURNAL_DAMAGED,
+    JOURNAL_LOST,
+    ErrorKind,
+    JournalRecord,
+    TurnError,
+    TurnResult,
+    TurnState,
+    Usage,
+)
 
 MAX_LIVE = 1 << 20  # characters of a running message that are kept in case it is cut off
 MOST_TOOLS = 256  # of a turn, newest last
 LONGEST_NAME = 128  # characters of a tool's name
 MOST_TOKENS = 10**12  # of one message; what is more is no number of tokens
 ENDED = "turn.ended"
+GAPS = (JOURNAL_DAMAGED, JOURNAL_LOST)  # records that say by themselves which numbers stand for nothing
+LOST = End(
+    EndKind.DISRUPTION,
+    "JournalLost",
+    "its journal in the sandbox is gone: what it did beyond what was heard is not known",
+)
 NO_USAGE = Usage()
 
 
@@ -41,8 +56,11 @@ class Heard:
 
 @dataclass(frozen=True)
 class Batch:
+    """`torn`: records are missing, and the end of the running turn may be one of them."""
+
     entries: tuple[Entry, ...]
     heard: Heard
+    torn: bool = False
 
 
 def compute_batch(
@@ -57,25 +75,64 @@ def compute_batch(
     `container_end`: how the container ended that the turn was begun in, if it did.
     """
     entries: list[Entry] = []
+    end: tuple[Entry, ...] = ()
+    last, torn = agent.journal_seq, False
     for record in records:
         if agent.turn is not None and record.turn == agent.turn.number:
             heard = hear(heard, record)
-        if record.seq is None or record.seq <= agent.journal_seq:
+        if record.seq is None or record.seq <= last:
             continue
+        if record.seq > last + 1 and record.event not in GAPS:
+            entries.append(_build_gap(agent, last + 1, record.seq - 1))
+            torn = True
         entries.append(_forward(agent, record, record.seq))
-        if record.event == ENDED:
-            entries += build_turn_end(agent, _parse_result(record), policy, container_end)
-    return Batch(tuple(entries), heard)
+        last, torn = record.seq, torn or record.event == JOURNAL_DAMAGED
+        if not end:
+            end = _build_turn_end(agent, heard, record, policy, container_end)
+            entries += end
+    return Batch(tuple(entries), heard, torn and not end)
 
 
-def _parse_result(record: JournalRecord) -> TurnResult:
-    """How the turn ended; a word that cannot be read still ends it, as failed."""
+def _build_turn_end(
+    agent: AgentState, heard: Heard, record: JournalRecord, policy: SupervisionSpec, container_end: End | None
+) -> tuple[Entry, ...]:
+    """The entries that end the running turn, if this record does."""
+    if record.event == ENDED:
+        return build_turn_end(agent, _parse_result(record, heard), policy, container_end)
+    if record.event == JOURNAL_LOST and agent.turn is not None and record.turn == agent.turn.number:
+        return build_interruption(agent, policy, LOST, text=heard.text, tools=heard.tools, usage=heard.usage)
+    return ()
+
+
+def _build_gap(agent: AgentState, first: int, last: int) -> Entry:
+    """Numbers that the sandbox left out."""
+    number = agent.turn.number if agent.turn else 0
+    body = ev.HarnessEvent(
+        type=JOURNAL_LOST, turn=number, incarnation=agent.incarnation, seq=last, data={"from": first, "to": last}
+    )
+    return entry(agent, f"journal/{agent.incarnation}/{last}", body)
+
+
+def _parse_result(record: JournalRecord, heard: Heard) -> TurnResult:
+    """How the turn ended; a word that cannot be read still ends it, as failed.
+
+    What was used is what was heard, if that is more: killed attempts and lost records do not make it less.
+    """
     try:
-        return msgspec.convert(record.data, TurnResult)
+        result = msgspec.convert(record.data, TurnResult)
     except msgspec.ValidationError as error:
         message = f"the sandbox's word on the turn's end cannot be read: {error}"
         said = TurnError(kind=ErrorKind.HARNESS, message=message)
-        return TurnResult(turn=record.turn, turn_id=record.turn_id, state=TurnState.FAILED, error=said)
+        result = TurnResult(turn=record.turn, turn_id=record.turn_id, state=TurnState.FAILED, error=said)
+    text, tools = result.text, [name[:LONGEST_NAME] for name in result.tools[-MOST_TOOLS:]]
+    if result.state is TurnState.INTERRUPTED:
+        text, tools = text or heard.text, tools or list(heard.tools)
+    usage = result.usage if _count(heard.usage) <= _count(result.usage) <= 2 * MOST_TOKENS else heard.usage
+    return msgspec.structs.replace(result, turn=record.turn, text=text, tools=tools, usage=usage)
+
+
+def _count(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
 
 
 def _forward(agent: AgentState, record: JournalRecord, seq: int) -> Entry:

@@ -9,8 +9,9 @@ import aiohttp
 
 from alineod.domain.facts import PodFacts
 from alineod.errors import Conflict, Denied, Refused, Unavailable
+from alineod.reconcile.records import LONGEST, parse_record
 from alineod.wire.archives import CHECKPOINTER_PORT, ForkRequest, ForkResult
-from alineod.wire.base import decode, encode
+from alineod.wire.base import Message, decode, encode
 from alineod.wire.turns import BRIDGE_PORT, BridgeState, JournalRecord, TurnAccepted, TurnRequest
 
 M = TypeVar("M")
@@ -18,8 +19,12 @@ M = TypeVar("M")
 CALL_SECONDS = 10.0
 SILENCE_SECONDS = 35.0  # the bridge sends something every 10 s
 FORK_SECONDS = 3600.0
-LINE_LIMIT = 1 << 20  # bytes of one journal record
+JOURNAL_RESET = "JournalReset"  # why a turn is refused whose journal is gone
 ANSWER_LIMIT = 64 << 10  # bytes of any other answer: a sandbox is not to be believed, nor to fill our memory
+
+
+class _Problem(Message, frozen=True):
+    reason: str = ""
 
 
 def build_bridge_token(secret: bytes, pod_uid: str) -> str:
@@ -28,7 +33,10 @@ def build_bridge_token(secret: bytes, pod_uid: str) -> str:
 
 
 class Bridges(Protocol):
-    """What may be asked of a sandbox. All raise Unavailable when it does not answer, Refused when it says no."""
+    """What may be asked of a sandbox. All raise Unavailable when it does not answer, Refused when it says no.
+
+    A Conflict with the reason `JournalReset` says that the sandbox has not the journal any more that was read.
+    """
 
     async def read_state(self, pod: PodFacts, token: str) -> BridgeState: ...
 
@@ -70,13 +78,11 @@ class HttpBridges:
         url = _url(pod, BRIDGE_PORT, f"/v1/journal?after={after}&follow=1")
         timeout = aiohttp.ClientTimeout(total=None, connect=CALL_SECONDS, sock_read=SILENCE_SECONDS)
         try:
-            async with self._session.get(
-                url, headers=_headers(token), timeout=timeout, read_bufsize=LINE_LIMIT
-            ) as answer:
+            async with self._session.get(url, headers=_headers(token), timeout=timeout, read_bufsize=LONGEST) as answer:
                 await _check(answer)
                 async for line in answer.content:
-                    if line.strip():
-                        yield decode(JournalRecord, line)
+                    if (record := parse_record(line)) is not None:
+                        yield record
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise Unavailable("BridgeNotAnswering", f"the journal of {pod.name} broke off: {_say(error)}") from error
 
@@ -120,6 +126,13 @@ def _headers(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}", "content-type": "application/json"}
 
 
+def _read_reason(problem: str) -> str:
+    try:
+        return decode(_Problem, problem.encode()).reason
+    except Refused:
+        return ""
+
+
 async def _check(answer: aiohttp.ClientResponse) -> None:
     if answer.status < 400:
         return
@@ -128,7 +141,7 @@ async def _check(answer: aiohttp.ClientResponse) -> None:
         case 401 | 403:
             raise Denied("BridgeDenied", f"the sandbox refused the operator's token: {said}")
         case 409:
-            raise Conflict("TurnConflict", said)
+            raise Conflict(JOURNAL_RESET if _read_reason(said) == JOURNAL_RESET else "TurnConflict", said)
         case 423 | 425 | 429 | 502 | 503 | 504:
             raise Unavailable("BridgeBusy", said)
         case _:

@@ -16,6 +16,7 @@ from alineod.domain.turn_starts import build_prompt_text
 from alineod.errors import AlineoError, Conflict, Unavailable
 from alineod.kube.objects import AGENTS, Ref
 from alineod.reconcile.archives import build_grant
+from alineod.reconcile.bridges import JOURNAL_RESET
 from alineod.reconcile.gather import read_spec, read_supervision
 from alineod.reconcile.groups import group_records
 from alineod.reconcile.pods import find_pod
@@ -71,7 +72,7 @@ async def drive_turn(world: World, key: str, number: int) -> None:
         before = agent.journal_seq
         try:
             if not pod.deleting:
-                await world.bridges.start_turn(pod, world.bridge_token(pod.uid), _build_request(world, agent))
+                await _hand_over(world, agent, pod)
             await _follow(world, key, number, pod)
         except Exception as error:  # whatever a sandbox says, its turn is followed on, and nobody else is kept waiting
             _note(world, key, pod.uid, error)
@@ -82,6 +83,16 @@ async def drive_turn(world: World, key: str, number: int) -> None:
         # The sandbox keeps its journal; there is no use in reading it before it can be recorded.
         while _is_held(world):  # noqa: ASYNC110  (another thread ends it)
             await asyncio.sleep(RETRY)
+
+
+async def _hand_over(world: World, agent: AgentState, pod: PodFacts) -> None:
+    """Give the sandbox the turn. Where it cannot say any more whether it ran, that stands in its journal."""
+    try:
+        await world.bridges.start_turn(pod, world.bridge_token(pod.uid), _build_request(world, agent))
+    except Conflict as error:
+        if error.reason != JOURNAL_RESET:
+            raise
+        log.warning("%s: %s", agent.key, error.message)
 
 
 def _is_held(world: World) -> bool:
@@ -115,7 +126,7 @@ def _build_request(world: World, agent: AgentState) -> TurnRequest:
     grant = build_grant(world, agent, turn.number, agent.incarnation) if spec.checkpoint else None
     return TurnRequest(
         turn=turn.number, turn_id=turn.id, prompt=build_prompt_text(turn, agent.interruption),
-        epoch=world.release.epoch,
+        epoch=world.release.epoch, heard=agent.journal_seq,
         limits=TurnLimits(turn_max=spec.limits.turn_max, prompt_inactivity=spec.limits.prompt_inactivity),
         checkpoint=spec.checkpoint, grant=grant,
     )  # fmt: skip
@@ -123,7 +134,8 @@ def _build_request(world: World, agent: AgentState) -> TurnRequest:
 
 async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
     """Read the pod's journal into the ledger until the turn's end is in it."""
-    heard = Heard()
+    before, heard = world.term.turns.get(key, (0, Heard()))
+    heard = heard if before == number else Heard()
     after = world.ledger.state.agents[key].journal_seq
     records = world.bridges.follow(pod, world.bridge_token(pod.uid), after)
     async with contextlib.aclosing(group_records(records)) as groups:
@@ -138,6 +150,8 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
             world.term.turns[key] = (number, heard)
             if batch.entries:
                 await world.ledger.append(batch.entries)
+            if batch.torn:
+                return  # its end may be among what is missing: the sandbox is asked how it stands
             if _find_running(world, key, number) is None:
                 world.term.turns.pop(key, None)
                 return

@@ -1,6 +1,7 @@
 """What a sandbox journals → what of it becomes an event."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -71,6 +72,77 @@ def test_tools_and_usage_of_the_turn_are_heard_once_however_often_they_are_read(
 def test_usage_that_is_none_counts_as_none(usage: object) -> None:
     said = record("message", 1, role="assistant", text="t", usage=usage)
     assert compute_batch(running(), Heard(), [said], POLICY).heard.usage == Usage()
+
+
+def names(entries: Sequence[Entry]) -> list[str]:
+    return [e.body.type if isinstance(e.body, ev.HarnessEvent) else type(e.body).__name__ for e in entries]
+
+
+def ended(seq: int, state: str = "clean", **data: object) -> JournalRecord:
+    return record("turn.ended", seq, turn=1, turnId="uid-a-1", state=state, **data)
+
+
+CUT = ["AgentTurnInterrupted", "HandleSettled", "AgentStateChanged"]
+CLEAN = ["AgentTurnEnded", "HandleSettled", "AgentStateChanged"]
+
+
+@pytest.mark.behaviour("3.18")
+@pytest.mark.parametrize(
+    ("records", "events", "torn"),
+    [
+        ([message(1, "a"), message(2, "b")], ["message", "message"], False),
+        ([message(1, "a"), message(5, "b")], ["message", "journal.lost", "message"], True),
+        (
+            [message(1, "a"), message(5, "b"), message(3, "c"), message(5, "d")],
+            ["message", "journal.lost", "message"],
+            True,
+        ),
+        ([record("journal.damaged", 4, **{"from": 1, "to": 4}), message(5, "b")], ["journal.damaged", "message"], True),
+        ([record("journal.damaged", 4), ended(5)], ["journal.damaged", "turn.ended", *CLEAN], False),
+        ([message(1, "a"), record("journal.lost", 9)], ["message", "journal.lost", *CUT], False),
+        ([record("journal.lost", 9), ended(10)], ["journal.lost", *CUT, "turn.ended"], False),
+        ([ended(1), ended(2)], ["turn.ended", *CLEAN, "turn.ended"], False),
+    ],
+)
+def test_what_is_missing_in_a_journal_is_said_once(records: list[JournalRecord], events: list[str], torn: bool) -> None:
+    batch = compute_batch(running(), Heard(), records, POLICY)
+    assert (names(batch.entries), batch.torn) == (events, torn)
+    assert len({entry.id for entry in batch.entries}) == len(batch.entries)
+
+
+@pytest.mark.behaviour("3.18")
+def test_a_turn_whose_journal_is_lost_is_cut_with_what_was_heard_of_it() -> None:
+    heard = Heard("half a", ("bash",), Usage(input_tokens=7), seq=3)
+    lost = record("journal.lost", 9, **{"from": 4, "to": 8})
+    cut = compute_batch(replace(running(), journal_seq=3), heard, [lost], POLICY).entries[1].body
+    assert isinstance(cut, ev.AgentTurnInterrupted)
+    assert (cut.reason, cut.text, cut.tools, cut.usage.input_tokens) == ("JournalLost", "half a", ["bash"], 7)
+
+
+def test_the_loss_of_another_turn_s_journal_is_only_noted() -> None:
+    lost = JournalRecord(time=0.0, turn=7, turn_id="x", event="journal.lost", seq=9)
+    assert names(compute_batch(running(), Heard(), [lost], POLICY).entries) == ["journal.lost"]
+
+
+@pytest.mark.behaviour("11.10")
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [({"inputTokens": 30}, 30), ({"inputTokens": 1}, 11), ({"inputTokens": 10**40}, 11), ({}, 11)],
+)
+def test_what_a_turn_used_is_at_least_what_was_heard(usage: dict[str, int], tokens: int) -> None:
+    end = compute_batch(running(), Heard(), [message(1, "a"), ended(2, usage=usage)], POLICY).entries[2].body
+    assert isinstance(end, ev.AgentTurnEnded)
+    assert end.usage.input_tokens + end.usage.output_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    "data", [{"turn": 9}, {"state": "weird"}, {"tools": 3}, {"usage": {"inputTokens": 10**40}}, {"text": None}]
+)
+def test_whatever_a_sandbox_says_at_the_end_ends_its_turn(data: dict[str, object]) -> None:
+    said = {"turn": 1, "turnId": "uid-a-1", "state": "clean"} | data
+    batch = compute_batch(running(), Heard(), [record("turn.ended", 1, **said)], POLICY)
+    assert names(batch.entries)[1] in ("AgentTurnEnded", "AgentTurnFailed")
+    prepare_entries(batch.entries)
 
 
 def test_a_journal_that_is_read_again_gives_the_same_events() -> None:
