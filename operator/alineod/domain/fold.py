@@ -11,7 +11,7 @@ from typing import Any
 
 from alineod.domain import events as ev
 from alineod.domain.events import LedgerState, Outcome, Row, Rung
-from alineod.domain.kept import add_checkpoint, explain_loss, leave_behind, note_upload
+from alineod.domain.kept import add_checkpoint, explain_loss, leave_behind, note_unclean, note_upload
 from alineod.domain.state import (
     AgentState,
     Checkpoint,
@@ -155,6 +155,7 @@ def _(body: ev.AgentTurnFailed, agent: AgentState, time: float) -> AgentState:
     return replace(
         agent,
         turn=_end_turn(agent, body.turn, time, state=state, text=body.text, error=body.error),
+        unclean=note_unclean(agent, body.turn),
         failures=agent.failures + 1,
         usage=add_usage(agent.usage, body.usage),
     )
@@ -165,6 +166,7 @@ def _(body: ev.AgentTurnInterrupted, agent: AgentState, time: float) -> AgentSta
     return replace(
         agent,
         turn=_end_turn(agent, body.turn, time, state=TurnState.INTERRUPTED, text=body.text),
+        unclean=note_unclean(agent, body.turn),
         interruption=Interruption(body.turn, body.reason, body.message, tuple(body.tools)),
         failures=agent.failures + body.own_fault,
         given_up=agent.incarnation if body.outside else agent.given_up,

@@ -6,21 +6,58 @@ every other one was read and found bad, because what could not be read once may 
 """
 
 from dataclasses import replace
+from enum import StrEnum
 
 from alineod.domain import events as ev
 from alineod.domain.state import AgentState, Checkpoint, SetAside
 
 KEPT_CHECKPOINTS = 8  # of those in the bucket, and as many of those that are not there yet
 MAX_ASIDE = 24
+MAX_UNCLEAN = 32
+
+
+class Verdict(StrEnum):
+    """What becomes of a sandbox's report of a checkpoint."""
+
+    TAKE = "Take"
+    LATER = "Later"  # the turn's end is not in the ledger yet
+    NEVER = "Never"
+
+
+def judge_report(agent: AgentState, turn: int, incarnation: int) -> tuple[Verdict, str]:
+    """Whether a checkpoint counts, with a sentence when it does not: only of a turn that the ledger calls clean."""
+    if agent.closed or agent.pod is None or agent.pod.incarnation != incarnation:
+        return Verdict.NEVER, f"incarnation {incarnation} is not the agent's sandbox any more"
+    if agent.turn is None or not 1 <= turn <= agent.turn.number:
+        return Verdict.NEVER, f"the agent has had no turn {turn}"
+    if turn in agent.unclean:
+        return Verdict.NEVER, f"turn {turn} did not end cleanly, as the ledger has it"
+    if turn == agent.turn.number and agent.turn_running:
+        return Verdict.LATER, f"the end of turn {turn} is not in the ledger yet"
+    return Verdict.TAKE, ""
+
+
+def counts(agent: AgentState, turn: int, incarnation: int) -> bool:
+    """Whether a recorded checkpoint is one: what stood in the ledger before it decides, whoever recorded it late."""
+    return incarnation >= agent.incarnation and turn not in agent.unclean
+
+
+def note_unclean(agent: AgentState, turn: int) -> tuple[int, ...]:
+    """The newest turns that did not end cleanly, with this one."""
+    return (*agent.unclean, turn)[-MAX_UNCLEAN:]
 
 
 def add_checkpoint(agent: AgentState, new: Checkpoint) -> AgentState:
     """The agent with one more; the same again takes the place of the former."""
+    if not counts(agent, new.turn, new.incarnation):
+        return agent
     return replace(agent, checkpoints=_keep((*_without(agent.checkpoints, new), new)))
 
 
 def note_upload(agent: AgentState, body: ev.AgentCheckpointUploaded) -> AgentState:
     """The agent with one of them in the bucket now."""
+    if not counts(agent, body.turn, body.incarnation):
+        return agent
     uploaded = (
         replace(c, remote_ref=body.remote_ref, upload_error=None)
         if (c.turn, c.incarnation) == (body.turn, body.incarnation) else c

@@ -120,6 +120,7 @@ class AgentState:
     last_clean_turn: int | None = None
     checkpoints: tuple[Checkpoint, ...] = ()  # newest last
     set_aside: tuple[SetAside, ...] = ()  # newest last
+    unclean: tuple[int, ...] = ()  # the newest turns that did not end cleanly
     restored: Restored | None = None
     interruption: Interruption | None = None
     inbox: tuple[InboxMessage, ...] = ()

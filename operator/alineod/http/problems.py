@@ -21,6 +21,7 @@ STATUS_BY_REASON: Mapping[str, int] = {
     "RecordTooLarge": 413,
     "PodNotRecorded": 425,
     "ParentNotReady": 425,
+    "TurnNotRecorded": 425,
 }
 RETRY_AFTER = 1.0  # s
 

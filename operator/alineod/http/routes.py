@@ -19,6 +19,7 @@ from alineod.http.health import answer_health
 from alineod.http.problems import answer_error, answer_unknown
 from alineod.kube.health import Health, Phase
 from alineod.reconcile.archives import (
+    SandboxPod,
     build_grant,
     build_start_order,
     check_turn,
@@ -28,7 +29,7 @@ from alineod.reconcile.archives import (
 )
 from alineod.reconcile.prompts import queue_prompt, read_result
 from alineod.reconcile.world import World
-from alineod.wire.archives import CheckpointReport, GrantRequest, StartRequest
+from alineod.wire.archives import CheckpointReport, GrantRequest, Recorded, StartRequest
 from alineod.wire.base import Message, decode, encode
 
 MAX_BODY = 1 << 20
@@ -109,14 +110,19 @@ class Api:
         return _json(grant)
 
     async def checkpoint(self, request: Request) -> Response:
-        """A sandbox reports a checkpoint."""
-        agent = await self._sandbox(request)
+        """A sandbox reports a checkpoint. One that is the agent's no more is told to forget it: nothing is recorded."""
+        try:
+            agent = await self._sandbox(request)
+        except Refused as error:
+            if error.reason != "StalePod":
+                raise
+            return _json(Recorded(done=True, message=error.message))
         report = decode(CheckpointReport, await _read_body(request))
         return _json(await record_checkpoint(self._world, agent, report))
 
     async def _sandbox(self, request: Request) -> AgentState:
         identity = await self._guard.identify(request, sandbox=True)
-        return find_by_pod(self._world, identity.pod_uid)
+        return find_by_pod(self._world, SandboxPod(identity.pod_uid, identity.namespace, identity.pod_name))
 
 
 def _check_incarnation(agent: AgentState, incarnation: int) -> None:

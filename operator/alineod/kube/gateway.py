@@ -45,6 +45,12 @@ class Identity:
         """The name of the pod that a projected token is bound to; empty for anyone else."""
         return next(iter(self.extra.get("authentication.kubernetes.io/pod-name", ())), "")
 
+    @property
+    def namespace(self) -> str:
+        """Of a service account; empty for anyone else."""
+        prefix = "system:serviceaccount:"
+        return self.username.removeprefix(prefix).partition(":")[0] if self.username.startswith(prefix) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class AccessQuery:

@@ -7,12 +7,14 @@ before it records it.
 import asyncio
 import hashlib
 import hmac
+from dataclasses import dataclass
 
 from alineod.checkpoints.keys import build_checkpoint_key, build_fork_key
 from alineod.crd.agent import StartFrom
 from alineod.crd.parse import parse_agent_spec
 from alineod.domain import events as ev
 from alineod.domain.facts import Trouble
+from alineod.domain.kept import Verdict, judge_report
 from alineod.domain.state import AgentState, Checkpoint
 from alineod.domain.turn_ends import entry
 from alineod.domain.waits import build_inputs
@@ -38,15 +40,31 @@ GRANT_SECONDS = 6 * 3600
 PARENT_SESSIONS = (".alineo",)  # below home: the parent's conversation stays behind
 
 
-def find_by_pod(world: World, pod_uid: str) -> AgentState:
+@dataclass(frozen=True)
+class SandboxPod:
+    """Who asks, by the cluster's word on its token."""
+
+    uid: str
+    namespace: str = ""
+    name: str = ""
+
+
+def find_by_pod(world: World, pod: SandboxPod) -> AgentState:
     """The agent whose pod, by the ledger, is this one.
 
     Raises:
-        Unavailable: reason `PodNotRecorded`; a stale pod, or one that the ledger does not hold yet.
+        Refused: reason `StalePod`; the agent has another sandbox by now, or none any more.
+        Unavailable: reason `PodNotRecorded`; the ledger does not hold this pod yet.
     """
-    for agent in world.ledger.state.agents.values():
-        if agent.pod is not None and agent.pod.uid == pod_uid and not agent.closed:
+    agents = world.ledger.state.agents
+    for agent in agents.values():
+        if agent.pod is not None and agent.pod.uid == pod.uid and not agent.closed:
             return agent
+    name, _, incarnation = pod.name.rpartition("-")
+    known = agents.get(f"{pod.namespace}/{name}")
+    # Names follow from agent and incarnation, and no incarnation is used twice.
+    if known is not None and incarnation.isdecimal() and int(incarnation) <= known.incarnation:
+        raise Refused("StalePod", f"the pod {pod.name} is not the sandbox of {known.alias} any more")
     raise Unavailable("PodNotRecorded", "the ledger does not hold this pod as any agent's sandbox")
 
 
@@ -184,28 +202,45 @@ async def find_settled(world: World, agent: AgentState, turn: int) -> ev.HandleS
 
 
 async def record_checkpoint(world: World, agent: AgentState, report: CheckpointReport) -> Recorded:
-    """Look at the object, then record the checkpoint. A report of another incarnation is not taken.
+    """Look at the object, then record the checkpoint, unless it does not count: then the sidecar may forget it.
 
     Raises:
-        Unavailable: the bucket does not answer.
+        Unavailable: the bucket does not answer, or the turn's end is not in the ledger yet.
     """
-    if agent.pod is None or report.incarnation != agent.pod.incarnation:
-        return Recorded(done=True, message="this pod is not the agent's sandbox any more; the report is not taken")
+    if refusal := _refuse(agent, report):
+        return refusal
     remote_ref, error = None, report.upload_error
     if report.key:
         remote_ref, error = await _verify(world, agent, report)
-    agent = world.ledger.state.agents[agent.key]  # others may have reported while the bucket was asked
-    known = _find_checkpoint(agent, report)
-    if known is not None and known.remote_ref is None and remote_ref is not None:
-        body: ev.AnyBody = ev.AgentCheckpointUploaded(
-            turn=report.turn, incarnation=report.incarnation, remote_ref=remote_ref
-        )
-        await world.ledger.append([entry(agent, f"checkpoint/{report.turn}-{report.incarnation}/uploaded", body)])
-    elif known is None:
-        await world.ledger.append([_build_checkpointed(agent, report, remote_ref, error)])
+    agent = world.ledger.state.agents[agent.key]  # much may have happened while the bucket was asked
+    if refusal := _refuse(agent, report):
+        return refusal
+    await _append_report(world, agent, report, remote_ref, error)
     if remote_ref is not None:
         await delete_expired(world, agent.key)
     return Recorded(done=remote_ref is not None or world.bucket is None, message=error)
+
+
+def _refuse(agent: AgentState, report: CheckpointReport) -> Recorded | None:
+    verdict, why = judge_report(agent, report.turn, report.incarnation)
+    match verdict:
+        case Verdict.TAKE:
+            return None
+        case Verdict.LATER:
+            raise Unavailable("TurnNotRecorded", why)
+        case Verdict.NEVER:
+            return Recorded(done=True, message=f"{why}; the report is not taken")
+
+
+async def _append_report(
+    world: World, agent: AgentState, report: CheckpointReport, remote_ref: str | None, error: str
+) -> None:
+    known = _find_checkpoint(agent, report)
+    if known is None:
+        await world.ledger.append([_build_checkpointed(agent, report, remote_ref, error)])
+    elif known.remote_ref is None and remote_ref is not None:
+        body = ev.AgentCheckpointUploaded(turn=report.turn, incarnation=report.incarnation, remote_ref=remote_ref)
+        await world.ledger.append([entry(agent, f"checkpoint/{report.turn}-{report.incarnation}/uploaded", body)])
 
 
 def _find_checkpoint(agent: AgentState, report: CheckpointReport) -> Checkpoint | None:

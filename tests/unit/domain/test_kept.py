@@ -4,10 +4,10 @@ import pytest
 
 from alineod.domain import events as ev
 from alineod.domain.events import AnyBody, Rung
-from alineod.domain.kept import KEPT_CHECKPOINTS, MAX_ASIDE
+from alineod.domain.kept import KEPT_CHECKPOINTS, MAX_ASIDE, Verdict, judge_report
 from alineod.domain.state import AgentState
 from alineod.wire.archives import Tried
-from tests.unit.domain.test_fold import ENDED, PROVISIONED, STARTED, build_checkpoint, fold_agent
+from tests.unit.domain.test_fold import ENDED, FAILED, INTERRUPTED, PROVISIONED, STARTED, build_checkpoint, fold_agent
 
 
 def build_saved(turn: int, incarnation: int = 1) -> AnyBody:
@@ -89,3 +89,38 @@ def test_a_lost_turn_is_said_to_be_lost_and_why(
     assert (agent.interruption.turn, agent.interruption.reason) == (1, "CleanTurnLost")
     assert words in agent.interruption.message
     assert agent.interruption.message.endswith("it came back blank")
+
+
+def test_what_a_pod_reports_too_late_does_not_count() -> None:
+    """Whoever records it saw an older state: the order of the ledger decides."""
+    second = ev.AgentProvisioned(pod="survey-lead-2", uid="p2", incarnation=2, rung=Rung.RESTORE)
+    waiting = build_checkpoint(1, upload_error="away")
+    uploaded = ev.AgentCheckpointUploaded(turn=1, incarnation=1, remote_ref="k1")
+    assert fold_agent(PROVISIONED, second, build_saved(1)).checkpoints == ()
+    (checkpoint,) = fold_agent(PROVISIONED, waiting, second, uploaded).checkpoints
+    assert checkpoint.remote_ref is None
+    assert fold_agent(PROVISIONED, STARTED, INTERRUPTED, build_saved(1)).checkpoints == ()
+
+
+RUNNING, CUT, CLEAN = (PROVISIONED, STARTED), (PROVISIONED, STARTED, INTERRUPTED), (PROVISIONED, STARTED, ENDED)
+
+
+@pytest.mark.parametrize(
+    ("events", "turn", "incarnation", "verdict"),
+    [
+        (CLEAN, 1, 1, Verdict.TAKE),
+        (RUNNING, 1, 1, Verdict.LATER),
+        (CUT, 1, 1, Verdict.NEVER),
+        ((PROVISIONED, STARTED, FAILED), 1, 1, Verdict.NEVER),
+        (CLEAN, 2, 1, Verdict.NEVER),
+        (CLEAN, 0, 1, Verdict.NEVER),
+        (CLEAN, 1, 2, Verdict.NEVER),
+        ((PROVISIONED,), 1, 1, Verdict.NEVER),
+        ((*CLEAN, ev.AgentEnded(outcome=ev.Outcome.ABORTED, reason="Stopped")), 1, 1, Verdict.NEVER),
+        ((*CLEAN, ev.AgentReleased(reason="SandboxGone")), 1, 1, Verdict.NEVER),
+    ],
+)
+def test_which_reports_count(events: list[AnyBody], turn: int, incarnation: int, verdict: Verdict) -> None:
+    found, why = judge_report(fold_agent(*events), turn, incarnation)
+    assert found is verdict
+    assert bool(why) is (verdict is not Verdict.TAKE)

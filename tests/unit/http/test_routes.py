@@ -149,6 +149,26 @@ async def test_a_pod_that_the_ledger_does_not_hold_is_told_to_come_back(
     assert (answer.status_code, answer.json()["title"]) == (425, "PodNotRecorded")
 
 
+async def test_a_pod_that_was_replaced_is_told_so_and_nothing_is_recorded(
+    client: httpx.AsyncClient, simulation: Simulation
+) -> None:
+    (old,) = [pod for pod in simulation.gateway.read_all(PODS) if pod["metadata"]["name"] == "survey-left-1"]
+    prefix = "authentication.kubernetes.io/pod"
+    extra = {f"{prefix}-uid": (old["metadata"]["uid"],), f"{prefix}-name": ("survey-left-1",)}
+    simulation.gateway.tokens["pod"] = Identity(
+        f"system:serviceaccount:{NAMESPACE}:default", extra=extra, audiences=("alineod",)
+    )
+    holder = {"authorization": "Bearer pod"}
+    simulation.delete_pod("survey-left")
+    await simulation.settle()
+    before = len(simulation.stored.rows)
+    grant = await client.post("/v1/sandbox/grants", json={"turn": 1, "incarnation": 1}, headers=holder)
+    assert (grant.status_code, grant.json()["title"]) == (400, "StalePod")
+    report = await client.post("/v1/sandbox/checkpoints", json={}, headers=holder)
+    assert (report.status_code, report.json()["done"]) == (200, True)
+    assert len(simulation.stored.rows) == before
+
+
 async def test_who_does_not_lead_says_so() -> None:
     transport = httpx.ASGITransport(build_standby_app(lambda: "ask the Service", build_health(leads=False), "default"))
     async with httpx.AsyncClient(transport=transport, base_url="http://alineod") as client:

@@ -14,7 +14,7 @@ from alineod.domain.facts import PodFacts, Trouble
 from alineod.errors import AlineoError, Unavailable
 from alineod.kube.objects import PODS, Json, read_ref
 from alineod.podspec.observe import parse_pod
-from alineod.reconcile.archives import build_start_order, find_by_pod, note_start_wait, record_checkpoint
+from alineod.reconcile.archives import SandboxPod, build_start_order, find_by_pod, note_start_wait, record_checkpoint
 from alineod.wire.archives import RestoreReport, Source, SourceKind, Tried
 from alineod.wire.base import encode
 from tests.unit.reconcile.sandboxes import Sandbox, Upload
@@ -90,7 +90,7 @@ class Kubelets:
     async def _restore(self, pod: PodFacts) -> RestoreReport | None:
         door = self._simulation.door
         try:
-            agent = find_by_pod(door, pod.uid)
+            agent = find_by_pod(door, SandboxPod(pod.uid))
             order = await build_start_order(door, agent)
         except (AlineoError, self._simulation.died):
             return None
@@ -128,7 +128,7 @@ class Kubelets:
         report = msgspec.structs.replace(upload.report, key=key, upload_error=error)
         door = self._simulation.door
         try:
-            taken = await record_checkpoint(door, find_by_pod(door, pod_uid), report)
+            taken = await record_checkpoint(door, find_by_pod(door, SandboxPod(pod_uid)), report)
         except (AlineoError, self._simulation.died):
             return False
         upload.said = error

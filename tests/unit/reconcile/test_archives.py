@@ -1,22 +1,29 @@
 """What a sandbox is told to start from and what is recorded of its checkpoints, over a bucket in memory."""
 
+import asyncio
 import hashlib
 import json
-from dataclasses import replace
+import threading
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from alineod.bucket.port import StoredObject
+from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
 from alineod.domain.state import AgentState
-from alineod.errors import Unavailable
+from alineod.domain.turn_ends import build_interruption
+from alineod.errors import Refused, Unavailable
 from alineod.kube.objects import AGENTS, SWARMS, Json
 from alineod.reconcile.archives import (
+    SandboxPod,
     build_grant,
     build_start_order,
     find_by_pod,
     record_checkpoint,
 )  # fmt: skip
+from alineod.reconcile.prompts import queue_prompt
 from alineod.reconcile.removal import delete_expired
 from alineod.wire.archives import CheckpointReport, SourceKind
 from tests.support.memory_bucket import MemoryBucket
@@ -55,7 +62,15 @@ def _report(turn: int, body: bytes, **change: Any) -> CheckpointReport:
     return CheckpointReport(**(fields | change))
 
 
+async def _reach(simulation: Simulation, turn: int) -> None:
+    """Have the agent end its turns cleanly up to this one."""
+    while (last := _agent(simulation, "lead").turn) is not None and last.number < turn:
+        await queue_prompt(simulation.world, _agent(simulation, "lead").key, "go on", f"turn {last.number + 1}")
+        await simulation.settle()
+
+
 async def _record(simulation: Simulation, report: CheckpointReport) -> bool:
+    await _reach(simulation, report.turn)
     return (await record_checkpoint(simulation.world, _agent(simulation, "lead"), report)).done
 
 
@@ -150,7 +165,59 @@ async def test_a_pod_of_a_former_incarnation_has_no_say() -> None:
     assert await _record(simulation, _report(1, b"archive"))
     assert _agent(simulation, "lead").checkpoints == ()
     with pytest.raises(Unavailable):
-        find_by_pod(simulation.world, pod.uid)
+        find_by_pod(simulation.world, SandboxPod(pod.uid))
+    with pytest.raises(Refused, match="not the sandbox of lead any more"):
+        find_by_pod(simulation.world, SandboxPod(pod.uid, NAMESPACE, "survey-lead-1"))
+    with pytest.raises(Unavailable):
+        find_by_pod(simulation.world, SandboxPod("new", NAMESPACE, "survey-lead-3"))
+
+
+@dataclass
+class SlowBucket(MemoryBucket):
+    """It answers for an object only when it is let to."""
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.asked, self.free = threading.Event(), threading.Event()
+
+    def head(self, key: str) -> StoredObject | None:
+        self.asked.set()
+        assert self.free.wait(60)
+        return super().head(key)
+
+
+async def test_a_pod_that_went_while_the_bucket_was_asked_has_no_say() -> None:
+    bucket = SlowBucket()
+    simulation = await _settled(_swarm(), bucket)
+    bucket.put(_key(1, 1), b"archive")
+    asking = asyncio.create_task(_record(simulation, _report(1, b"archive")))
+    await asyncio.to_thread(bucket.asked.wait)
+    simulation.delete_pod("survey-lead")
+    await simulation.settle()
+    assert _agent(simulation, "lead").incarnation == 2
+    bucket.free.set()
+    assert await asking
+    assert not [row for row in simulation.stored.rows if isinstance(row.body, ev.AgentCheckpointed)]
+
+
+async def test_only_a_turn_that_the_ledger_calls_clean_has_a_checkpoint() -> None:
+    """The pod may think otherwise: its turn was recorded as cut before anybody heard of its end."""
+    bucket = MemoryBucket()
+    simulation = await _settled(_swarm(), bucket)
+    await queue_prompt(simulation.world, _agent(simulation, "lead").key, "HANG", "turn 2")
+    await simulation.settle()
+    bucket.put(_key(2, 1), b"archive")
+    with pytest.raises(Unavailable, match="the end of turn 2 is not in the ledger yet"):
+        await record_checkpoint(simulation.world, _agent(simulation, "lead"), _report(2, b"archive"))
+    lead = _agent(simulation, "lead")
+    cut = build_interruption(lead, SupervisionSpec(), "JournalLost", "the sandbox lost its journal")
+    await simulation.ledger.append(cut)
+    recorded = await record_checkpoint(simulation.world, _agent(simulation, "lead"), _report(2, b"archive"))
+    assert recorded.done
+    assert "turn 2 did not end cleanly" in recorded.message
+    never = await record_checkpoint(simulation.world, _agent(simulation, "lead"), _report(3, b"archive"))
+    assert never.done
+    assert _agent(simulation, "lead").checkpoints == ()
 
 
 async def test_the_newest_checkpoint_is_tried_first() -> None:
