@@ -105,7 +105,8 @@ def open_object(grant: Grant, size: int) -> Iterator["ObjectBody"]:
         size: in bytes, of the object that is wanted.
 
     Raises:
-        NotFound: reason `ObjectMissing`; the store is there and the object is not.
+        NotFound: reason `ObjectMissing`; the store itself says that it has no such object. Anyone can answer 404, such
+            as a proxy whose store is away.
         Denied: reason `GrantRefused`.
         Unavailable: reason `BucketUnreachable`; anything else, also while the body is read.
     """
@@ -113,7 +114,7 @@ def open_object(grant: Grant, size: int) -> Iterator["ObjectBody"]:
         if answer.status != 200:
             code = _read_code(answer)
             words = f"the archive's place answers {answer.status} {code}".rstrip()
-            if answer.status == 404 and code != "NoSuchBucket":
+            if answer.status == 404 and code == "NoSuchKey":
                 raise NotFound("ObjectMissing", words)
             if answer.status in (401, 403):
                 raise Denied("GrantRefused", words)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from alineod.wire.archives import (
     Source,
     SourceKind,
 )
-from alineod.wire.turns import Grant, Session
+from alineod.wire.turns import Session
 from tests.support.archives import build_members, file, join
 from tests.support.checkpointing import assert_same, checkpoint, damage, fill
 from tests.support.sandbox import BRIDGE_TOKEN, Sandbox, StandIn, running, until
@@ -142,18 +143,16 @@ async def test_the_volume_comes_before_the_bucket(base: Path, operator: StandIn,
 
 
 @pytest.mark.behaviour("4.16")
-async def test_a_rotten_copy_does_not_count_among_the_newest_in_the_volume(base: Path, operator: StandIn) -> None:
+async def test_a_rotten_copy_does_not_count_among_the_newest_in_the_volume(
+    base: Path, operator: StandIn, bucket: S3Bucket
+) -> None:
     sandbox = Sandbox(base / "pod", operator.url)
     async with running(sandbox):
         await checkpoint(sandbox, operator, 1, 2, 3)
     (sandbox.control / "bridge-token").unlink()
     for turn in (2, 3):
         (sandbox.checkpoints / f"00000{turn}-1.tar.zst").write_bytes(b"rotten")
-    operator.sources = [
-        msgspec.structs.replace(operator.source(one), get=Grant(method="GET", url=operator.url + "/gone"))
-        if one.turn != 1 else operator.source(one)
-        for one in reversed(operator.recorded)
-    ]  # fmt: skip
+        bucket.delete(operator.recorded[turn - 1].key)
     done = await sandbox.restore()
     assert (done.turn, done.where) == (1, "local")
     async with running(sandbox):
@@ -185,27 +184,51 @@ async def test_unreachable_is_not_unreadable(base: Path, operator: StandIn, seaw
 
 
 @pytest.mark.behaviour("4.25")
-async def test_a_bucket_that_refuses_is_waited_for_too(base: Path, operator: StandIn, bucket: S3Bucket) -> None:
-    """Keys that were changed look like this; nothing was read, so nothing was found bad."""
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda operator, url: url + "0", "403"),  # keys that were changed
+        (lambda operator, url: f"{operator.url}/no/store/here", "404"),  # a proxy whose store is away
+    ],
+)
+async def test_what_refuses_is_waited_for_too(
+    base: Path, operator: StandIn, bucket: S3Bucket, change: Callable[[StandIn, str], str], words: str
+) -> None:
+    """Nothing was read, so nothing was found bad."""
+    first = Sandbox(base / "first", operator.url)
+    async with running(first):
+        await checkpoint(first, operator, 1, 2)
+    newest, older = (operator.source(one) for one in reversed(operator.recorded))
+    get = msgspec.structs.replace(newest.get, url=change(operator, newest.get.url))
+    operator.sources = [msgspec.structs.replace(newest, get=get), older]
+    second = Sandbox(base / "second", operator.url)
+    process = await second.start_restore()
+    await until(lambda: "waiting: " in second.log and words in second.log)
+    assert process.returncode is None
+    operator.sources = None
+    assert await process.wait() == 0
+    done = second.read_message()
+    assert (done.turn, done.tried) == (2, [])
+
+
+@pytest.mark.behaviour("4.25")
+async def test_a_restore_outlives_its_grants(base: Path, operator: StandIn, seaweed: Seaweed) -> None:
+    """The bucket is away for longer than a grant is good for."""
     first = Sandbox(base / "first", operator.url)
     async with running(first):
         await checkpoint(first, operator, 1)
-    good = operator.source(operator.recorded[0])
-    operator.sources = [
-        Source(
-            kind=good.kind,
-            turn=1,
-            sha256=good.sha256,
-            bytes=good.bytes,
-            get=Grant(method="GET", url=good.get.url + "0"),
-        )
-    ]
+    seaweed.stop()
+    operator.expires = 1
     second = Sandbox(base / "second", operator.url)
     process = await second.start_restore()
-    await until(lambda: "403" in second.log)
-    operator.sources = None
+    try:
+        await until(lambda: "waiting: " in second.log)
+        await asyncio.sleep(1.5)
+    finally:
+        await asyncio.to_thread(seaweed.start)
     assert await process.wait() == 0
-    assert second.read_message().turn == 1
+    done = second.read_message()
+    assert (done.turn, done.tried) == (1, [])
 
 
 async def test_a_restore_that_dies_starts_over(base: Path, operator: StandIn) -> None:
