@@ -50,13 +50,15 @@ _START_LIMIT = 60.0
 class Seaweed:
     """One store. `start` and `stop` may be called again and again; the endpoint stays the same.
 
-    `host` is the address it listens on; clients elsewhere need another than the default.
+    `host` is the address it listens on; clients elsewhere need another than the default. `keys` are its key and its
+    secret; others count from the next start on.
     """
 
     directory: Path
     bucket: str
     ports: Mapping[str, int] = field(default_factory=lambda: dict(zip(_PORTS, _find_ports(len(_PORTS)), strict=True)))
     host: str = "127.0.0.1"
+    keys: tuple[str, str] = (ACCESS_KEY, SECRET_KEY)
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -66,7 +68,9 @@ class Seaweed:
     @property
     def env(self) -> dict[str, str]:
         """The environment of an S3 client that may do everything here."""
-        return {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_REGION": REGION}
+        return dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), self.keys, strict=True)) | {
+            "AWS_REGION": REGION
+        }
 
     @property
     def log(self) -> Path:
@@ -77,7 +81,7 @@ class Seaweed:
         data = self.directory / "data"
         data.mkdir(parents=True, exist_ok=True)
         config = self.directory / "s3.json"
-        config.write_text(json.dumps(_build_identities()))
+        config.write_text(json.dumps(_build_identities(self.keys)))
         sockets = (f"-filer.localSocket={data}/filer.sock", f"-s3.localSocket={data}/s3.sock")
         places = [f"-ip={self.host}", f"-ip.bind={self.host}"]
         places += [f"-{name}={port}" for name, port in self.ports.items()]
@@ -115,7 +119,7 @@ class Seaweed:
             self._process = None
 
     def _wait(self) -> None:
-        client = _build_client(self.endpoint)
+        client = _build_client(self.endpoint, self.keys)
         deadline = time.monotonic() + _START_LIMIT
         while not _create_bucket(client, self.bucket):
             ended = self._process is None or self._process.poll() is not None
@@ -136,13 +140,13 @@ def running_seaweed(directory: Path, bucket: str = "alineo", host: str = "127.0.
         store.kill()
 
 
-def _build_client(endpoint: str) -> Any:
+def _build_client(endpoint: str, keys: tuple[str, str]) -> Any:
     return boto3.session.Session().client(
         "s3",
         endpoint_url=endpoint,
         region_name=REGION,
-        aws_access_key_id=ACCESS_KEY,
-        aws_secret_access_key=SECRET_KEY,
+        aws_access_key_id=keys[0],
+        aws_secret_access_key=keys[1],
         verify=True,
         config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, read_timeout=5),
     )
@@ -159,9 +163,11 @@ def _create_bucket(client: Any, name: str) -> bool:
     return True
 
 
-def _build_identities() -> dict[str, object]:
-    keys = [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]
-    return {"identities": [{"name": "operator", "credentials": keys, "actions": ["Admin", "Read", "Write", "List"]}]}
+def _build_identities(keys: tuple[str, str]) -> dict[str, object]:
+    credentials = [{"accessKey": keys[0], "secretKey": keys[1]}]
+    return {
+        "identities": [{"name": "operator", "credentials": credentials, "actions": ["Admin", "Read", "Write", "List"]}]
+    }
 
 
 def _find_weed() -> str:

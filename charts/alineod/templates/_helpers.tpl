@@ -54,10 +54,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - {name: ALINEOD_BUCKET_ENDPOINT, value: {{ .Values.bucket.endpoint | quote }}}
 - {name: ALINEOD_BUCKET_REGION, value: {{ .Values.bucket.region | quote }}}
 - {name: ALINEOD_BUCKET_FENCING, value: {{ .Values.bucket.fencing | quote }}}
-{{- with .Values.bucket.existingSecret }}
-{{- range $key := list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY" }}
-- {name: {{ $key }}, valueFrom: {secretKeyRef: {name: {{ $.Values.bucket.existingSecret }}, key: {{ $key }}}}}
-{{- end }}
+{{- if .Values.bucket.existingSecret }}
+- {name: ALINEOD_BUCKET_KEYS, value: /run/alineod-keys}
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}

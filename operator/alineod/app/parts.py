@@ -16,7 +16,7 @@ from alineod.settings import Settings
 
 @dataclass(frozen=True)
 class Parts:
-    """`env` holds the bucket's keys for the S3 client and for Litestream; `bucket` is None where there is none.
+    """`env` says where the bucket's keys are, for Litestream; `bucket` is None where there is none.
 
     All of it is made before the process contends for the lease: what takes its time then is not waited for later.
     """

@@ -1,19 +1,24 @@
 """The bucket over S3. The only module that knows the S3 client.
 
-Keys come from the client's own chain (environment, files, the cloud's identity). Signing asks nobody.
+Keys come from the directory that `keys` knows, or else from the client's own chain (environment, files, the cloud's
+identity). Signing asks nobody.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
+import botocore.session
 from boto3.exceptions import Boto3Error
 from botocore.config import Config
+from botocore.credentials import CredentialProvider, Credentials, ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
+from alineod.bucket.keys import NAMES, find_directory, read_keys
 from alineod.bucket.port import Content, StoredObject, check_conditions
 from alineod.clock import Clock
 from alineod.errors import AlineoError, Conflict, Denied, NotFound, Refused, Unavailable
@@ -177,10 +182,46 @@ def build_client(options: S3Options) -> Any:
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    return boto3.session.Session().client(
+    return _build_session(find_directory(os.environ)).client(
         "s3",
         region_name=options.region,
         endpoint_url=options.endpoint or None,
         verify=options.ca_file or True,
         config=config,
     )
+
+
+def _build_session(mounted: Path | None) -> boto3.session.Session:
+    session = botocore.session.get_session()
+    if mounted is not None and read_keys(mounted):
+        session.get_component("credential_provider").insert_before("env", _Mounted(mounted))
+    return boto3.session.Session(botocore_session=session)
+
+
+class _Mounted(CredentialProvider):  # type: ignore[misc]
+    """Found before all others: who mounts a Secret means it."""
+
+    METHOD = "mounted-secret"
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._directory = directory
+
+    def load(self) -> Credentials:
+        return _MountedKeys(self._directory)
+
+
+class _MountedKeys(Credentials):  # type: ignore[misc]
+    """The client asks for them each time it signs."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        super().__init__(*map(read_keys(directory).get, NAMES), method=_Mounted.METHOD)
+
+    def get_frozen_credentials(self) -> ReadOnlyCredentials:
+        keys = read_keys(self._directory)
+        self.access_key, self.secret_key = (keys.get(name, old) for name, old in zip(NAMES, self._old(), strict=True))
+        return ReadOnlyCredentials(self.access_key, self.secret_key, None)
+
+    def _old(self) -> tuple[str, str]:
+        return self.access_key, self.secret_key

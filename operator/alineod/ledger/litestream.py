@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from alineod.bucket.keys import find_directory, read_keys
 from alineod.errors import AlineoError, Damaged, Denied, NotFound, Refused, Unavailable
 from alineod.ledger.replica import Replica
 from alineod.settings import BucketSettings
@@ -122,7 +123,7 @@ def find_program(env: Mapping[str, str]) -> Path:
 
 
 def build_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment Litestream runs in.
+    """The environment Litestream runs in, with the bucket's keys of this moment where they are mounted.
 
     With `AWS_CA_BUNDLE` set each of its S3 calls fails, so the bundle is handed on by the name that Go itself reads.
     """
@@ -130,7 +131,7 @@ def build_environment(env: Mapping[str, str]) -> dict[str, str]:
     bundle = passed.pop("AWS_CA_BUNDLE", "")
     if bundle:
         passed.setdefault("SSL_CERT_FILE", bundle)
-    return passed
+    return passed | read_keys(find_directory(env))
 
 
 def explain_sync(text: str, bucket: BucketSettings) -> AlineoError:

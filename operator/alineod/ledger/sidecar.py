@@ -1,8 +1,9 @@
 """`alineod litestream`: the operator's sidecar. Runs Litestream on what the operator orders (see `order`).
 
 It waits for an order, starts Litestream with a configuration of its own making, starts it again when it ends, and
-starts it anew for every new order: Litestream cannot change its databases' settings while it runs. Must not know the
-ledger's content, nor whether this pod leads: an order comes only from who does.
+starts it anew for every new order and for new keys of the bucket: Litestream cannot change its databases' settings or
+its keys while it runs. Must not know the ledger's content, nor whether this pod leads: an order comes only from who
+does.
 """
 
 import contextlib
@@ -11,9 +12,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from alineod.bucket.keys import NAMES, find_directory, read_keys
 from alineod.clock import Clock, SystemClock
 from alineod.errors import AlineoError, Refused
 from alineod.ledger.litestream import VERSION, build_config, build_environment, find_program, render_config
@@ -80,6 +82,7 @@ class Keeper:
     clock: Clock
     _order: Order | None = None
     _process: subprocess.Popen[bytes] | None = None
+    _keys: Mapping[str, str] = field(default_factory=dict)
     _signed: float = -SIGN
     _started: float = 0.0
     _due: float = 0.0
@@ -87,8 +90,10 @@ class Keeper:
     _said: str = ""
 
     def look(self) -> None:
-        """One look at the order and at Litestream, and what follows from it."""
-        self._give_sign()
+        """One look at the order, the keys and Litestream, and what follows from it."""
+        if self.clock.monotonic() - self._signed >= SIGN:
+            self._give_sign()
+            self._look_at_keys()
         try:
             order = read_order(self.directory)
         except AlineoError as error:
@@ -122,9 +127,11 @@ class Keeper:
         config.write_text(render_config(build_config(Path(order.database), order.replica, self.directory / SOCKET)))
         say(f"Replicating {order.database} to {order.bucket.name}/{order.replica.path}.")
         self._started = self.clock.monotonic()
+        env = build_environment(self.env)
+        self._keys = {name: env[name] for name in NAMES if name in env}
         self._process = subprocess.Popen(
             [self.program, "replicate", "-no-expand-env", "-config", config],
-            env=build_environment(self.env),
+            env=env,
             stdin=subprocess.DEVNULL,
         )
 
@@ -137,11 +144,16 @@ class Keeper:
         self._pause = min(self._pause * 2, LAST_PAUSE)
 
     def _give_sign(self) -> None:
-        now = self.clock.monotonic()
-        if now - self._signed >= SIGN:
-            self._signed = now
-            with contextlib.suppress(OSError):  # who misses the sign says so
-                write_sign(self.directory)
+        self._signed = self.clock.monotonic()
+        with contextlib.suppress(OSError):  # who misses the sign says so
+            write_sign(self.directory)
+
+    def _look_at_keys(self) -> None:
+        keys = read_keys(find_directory(self.env))
+        if self._process is not None and keys and keys != self._keys:
+            say("The keys of the bucket are other ones: Litestream is started again with them.")
+            self._end(signal.SIGKILL)  # what was acknowledged is in the bucket; the rest follows with the new keys
+            self._pause, self._due = FIRST_PAUSE, 0.0
 
     def _say_once(self, sentence: str) -> None:
         if sentence != self._said:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from alineod.bucket.keys import NAMES, VARIABLE
 from alineod.errors import Unavailable
 from alineod.generate.manifest import find_helm
 from alineod.kube.permissions import PERMISSIONS
@@ -96,10 +97,22 @@ def test_with_a_bucket_standbys_roll_and_litestream_stands_beside(helm: str) -> 
     (sidecar,), (operator,) = pod["initContainers"], pod["containers"]
     assert (sidecar["args"], sidecar["restartPolicy"], operator["args"]) == (["litestream"], "Always", ["operator"])
     mounts = [{m["name"] for m in container["volumeMounts"]} for container in (sidecar, operator)]
-    assert mounts == [{"ledger", "run", "tmp"}, {"ledger", "run", "tmp", "cluster"}]
-    for container in (sidecar, operator):
-        key = next(entry for entry in container["env"] if entry["name"] == "AWS_SECRET_ACCESS_KEY")
-        assert key["valueFrom"]["secretKeyRef"] == {"name": "keys", "key": "AWS_SECRET_ACCESS_KEY"}
+    assert mounts == [{"ledger", "run", "tmp", "keys"}, {"ledger", "run", "tmp", "cluster", "keys"}]
+
+
+@pytest.mark.behaviour("11.12")
+def test_keys_of_the_bucket_are_mounted_where_they_are_read_anew(helm: str) -> None:
+    """As variables they would be those of the container's start; mounted by `subPath` they would never change."""
+    pod = find(render(helm, BUCKET, "--set=bucket.existingSecret=s3"), "Deployment")["spec"]["template"]["spec"]
+    (volume,) = (volume for volume in pod["volumes"] if volume["name"] == "keys")
+    assert volume["secret"]["secretName"] == "s3"
+    assert [(item["key"], item["path"]) for item in volume["secret"]["items"]] == [(name, name) for name in NAMES]
+    for container in (*pod["initContainers"], *pod["containers"]):
+        assert not [name for name in read_env(container) if name.startswith("AWS_")]
+        (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "keys")
+        assert mount == {"name": "keys", "mountPath": read_env(container)[VARIABLE], "readOnly": True}
+    without = find(render(helm, BUCKET), "Deployment")["spec"]["template"]["spec"]
+    assert not [volume for volume in without["volumes"] if volume["name"] == "keys"]
 
 
 def test_only_the_operator_can_talk_to_the_cluster(helm: str) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from alineod.bucket.keys import VARIABLE
 from alineod.errors import Refused
 from alineod.ledger.order import Order, read_sign_age, write_order
 from alineod.ledger.sidecar import FIRST_PAUSE, SIGN, STEADY, Keeper, check_version
 from alineod.settings import BucketSettings
+from tests.support.secrets import mount
 
 BUCKET = BucketSettings("b", "p", "", "r")
 ORDER = Order("/data/e1/ledger.db", "default", 1, BUCKET)
@@ -104,6 +106,35 @@ def test_a_new_order_ends_the_old_one_at_once(stay: Stage) -> None:
     assert first is not None
     assert first.returncode == -9
     assert json.loads((stay.directory / "config").read_text())["dbs"][0]["path"] == "/data/e2/ledger.db"
+
+
+@pytest.mark.behaviour("11.12")
+def test_new_keys_of_the_bucket_start_it_again_and_nothing_else_does(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, f"echo $AWS_ACCESS_KEY_ID > {tmp_path}/key; exec sleep 1000")
+    keys = tmp_path / "keys"
+    stage.keeper.env = {**stage.keeper.env, VARIABLE: str(keys)}
+
+    def mount_keys(name: str) -> None:
+        mount(keys, {"AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": "s"})
+        stage.clock.time += SIGN
+
+    try:
+        mount_keys("old")
+        write_order(stage.directory, ORDER)
+        stage.look(1)
+        first = stage.keeper._process
+        mount_keys("old")
+        stage.keeper.look()
+        assert stage.keeper._process is first
+        mount_keys("new")
+        stage.look(2)
+        until(lambda: (tmp_path / "key").read_text() == "new\n")
+        (keys / "..data").unlink()
+        stage.clock.time += SIGN
+        stage.keeper.look()
+        assert stage.starts == 2, "keys that are not there for a moment are no news"
+    finally:
+        stage.keeper.stop()
 
 
 def test_what_falls_is_started_again_less_and_less_often(fall: Stage) -> None:
