@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from alineod.domain.actions import Decision, Probe
 from alineod.domain.facts import AgentFacts
+from alineod.domain.ladder_rules import TRIES
 from alineod.domain.state import State
 
 
@@ -27,9 +28,11 @@ def find_known(state: State) -> frozenset[str]:
 
 
 def is_answer(facts: AgentFacts, decision: Decision) -> bool:
-    """Whether the ladder has said where the agent stands: all but a bridge that was silent once and is asked again."""
+    """Whether, the actions done, the ladder has said where the agent stands: not while Reattach is still tried."""
+    if decision.rule == "stale_pods":
+        return False  # only what is left of before was seen to
     asks = any(isinstance(action, Probe) for action in decision.actions)
-    return not asks or facts.bridge is not None or bool(facts.bridge_error)
+    return not asks or facts.bridge is not None or facts.tries + 1 >= TRIES
 
 
 class Reconnection:
