@@ -93,6 +93,24 @@ class Metrics:
     def _count_work(self) -> None:
         self._agents = self._gauge("alineod_agents", "Agents by phase.", "phase")
         self._returns = self._counter("alineod_agent_returns", "Agents that came back, by the rung that held.", "rung")
+        self._blank = self._counter(
+            "alineod_agent_blank_returns", "Those of them that came back by Restore without any conversation."
+        )
+        self._ends = self._counter(
+            "alineod_agent_ends",
+            "Agents that ended, by outcome; `released` ones had finished before and could not be brought back.",
+            "outcome",
+        )
+        self._interrupted = self._counter(
+            "alineod_turns_interrupted",
+            "Turns that were cut off, by the reason in the condition; `Other` for reasons that are not well known.",
+            "reason",
+        )
+        self._restores = self._gauge("alineod_restores_in_flight", "Restores that are under way.")
+        self._restores_waiting = self._gauge(
+            "alineod_restores_waiting",
+            "Restores that wait: for a place among those under way, or for what the agent's condition says.",
+        )
 
     def _count_ledger(self) -> None:
         def histogram(name: str, help_text: str, buckets: Sequence[float] = _CALL_BUCKETS) -> Histogram:
@@ -173,6 +191,23 @@ class Metrics:
     def count_return(self, rung: str) -> None:
         """An agent came back, and which rung held."""
         self._returns.labels(rung).inc()
+
+    def count_blank_return(self) -> None:
+        """An agent came back without its conversation."""
+        self._blank.inc()
+
+    def count_end(self, outcome: str) -> None:
+        """An agent ended, or a finished one was released."""
+        self._ends.labels(outcome).inc()
+
+    def count_interruption(self, reason: str) -> None:
+        """A turn was cut off. `reason` is one of a set that does not grow."""
+        self._interrupted.labels(reason).inc()
+
+    def set_restores(self, in_flight: int, waiting: int) -> None:
+        """How many restores are under way, and how many wait."""
+        self._restores.set(in_flight)
+        self._restores_waiting.set(waiting)
 
     def observe_append(self, seconds: float) -> None:
         """An append was acknowledged."""

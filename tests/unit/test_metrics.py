@@ -25,6 +25,11 @@ NAMES = {
     "alineod_takeover_seconds",
     "alineod_agents",
     "alineod_agent_returns",
+    "alineod_agent_blank_returns",
+    "alineod_agent_ends",
+    "alineod_turns_interrupted",
+    "alineod_restores_in_flight",
+    "alineod_restores_waiting",
     "alineod_ledger_append_seconds",
     "alineod_ledger_commit_seconds",
     "alineod_ledger_confirm_seconds",
@@ -53,6 +58,10 @@ def observe_everything(metrics: Metrics) -> None:
     metrics.set_takeover("total", 1.5)
     metrics.set_agents({"Running": 2, "Done": 1})
     metrics.count_return("Restore")
+    metrics.count_blank_return()
+    metrics.count_end("lost")
+    metrics.count_interruption("OOMKilled")
+    metrics.set_restores(in_flight=2, waiting=1)
     metrics.observe_append(0.05)
     metrics.observe_commit(7, 0.01)
     metrics.observe_confirm(0.04)
@@ -80,6 +89,11 @@ def test_values_are_what_was_observed() -> None:
     assert read("alineod_agents", {"phase": "Running"}) == 2
     metrics.set_agents({"Done": 3})
     assert read("alineod_agents", {"phase": "Running"}) is None
+    assert read("alineod_agent_blank_returns_total") == 1
+    assert read("alineod_agent_ends_total", {"outcome": "lost"}) == 1
+    assert read("alineod_turns_interrupted_total", {"reason": "OOMKilled"}) == 1
+    assert read("alineod_restores_in_flight") == 2
+    assert read("alineod_restores_waiting") == 1
     assert read("alineod_lease_epoch") == 4
     assert read("alineod_takeover_seconds", {"step": "total"}) == 1.5
     assert read("alineod_ledger_batch_events_sum") == 7

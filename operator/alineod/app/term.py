@@ -185,7 +185,7 @@ class Term:
             "queue": run_when(self._sight.complete, self._run_queue),
             "announcer": self._announcer.run(),
             "resync": run_resync(world.store, (SWARMS, AGENTS), self._queue.add_after),
-            "states": count_states(world.ledger, self._parts.metrics),
+            "states": count_states(world, self._parts.metrics),
             "ledger watch": run_when(self._sight.complete, self._watch.run),
             "serving": self._keep_serving(serve),
         }
