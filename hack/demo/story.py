@@ -106,8 +106,8 @@ def interrupt_worker(stage: Stage) -> None:
     running = stage.until(f"turn {turn} of {WORKER} runs", WORKER, lambda a: _turn(a) == (turn, "Running"))
     time.sleep(3)  # so that there is something to lose
     pod = running["status"]["sandbox"]["pod"]
-    stage.show.say(f"   turn {turn} of {WORKER} is running in {pod}: the pod is deleted now")
-    stage.kubectl("delete", "pod", pod, "--wait=false")
+    stage.show.say(f"   turn {turn} of {WORKER} is running in {pod}: the pod is deleted now, with a second to end")
+    stage.kubectl("delete", "pod", pod, "--grace-period=1", "--wait=false")
     cut = stage.until(
         f"turn {turn} of {WORKER} is reported as interrupted",
         WORKER,

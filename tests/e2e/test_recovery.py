@@ -47,7 +47,7 @@ def cut_off(world: World, api: ControlApi, space: str, team: None) -> Json:
     api.prompt(f"{space}/{WORKER}", play(spoil, slow(said, 120), say="Work on more."))
     world.wait_agent(space, WORKER, has_turn(2, "Running") & has_condition("Running"))
     world.until("the second turn should have written its file", lambda: _has_written(world, space), space)
-    world.kubectl(space, "delete", "pod", f"{WORKER}-1", "--wait=false")
+    world.kubectl(space, "delete", "pod", f"{WORKER}-1", "--grace-period=1", "--wait=false")
     return world.wait_agent(space, WORKER, has_condition("Interrupted") & has_come_back("Restore", 2))
 
 
