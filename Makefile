@@ -71,6 +71,11 @@ test-e2e: bootstrap ## Everything, on the cluster that CLUSTER names
 chaos-ledger: bootstrap ## Kill leaders for an hour while clients write: nothing acknowledged may be lost
 	@$(PYTHON) -m hack.chaos $(CHAOS_ARGS)
 
+.PHONY: fault-matrix
+fault-matrix: bootstrap ## Every fault against an agent in every state, into docs/fault-matrix.json (FAULT_ARGS="--resume"; two hours)
+	@$(PYTHON) -m hack.faults $(FAULT_ARGS)
+	@$(PYTHON) -m hack.faults.page
+
 .PHONY: bench-ledger
 bench-ledger: venv ## Figures: what a confirmed acknowledgement takes, beside plain Litestream, and for six minutes (eleven in all)
 	@$(PYTHON) -m hack.bench.ledger $(BENCH_ARGS)
@@ -110,12 +115,14 @@ imports: venv ## import-linter: imports point down
 	@$(VENV)/lint-imports --no-logo
 
 .PHONY: generate
-generate: venv helm ## Write what follows from the sources: CRDs, the chart's copy, roles, references, manifests
+generate: venv helm ## Write what follows from the sources: CRDs, the chart's copy, roles, references, manifests, the durability contract
 	@$(PYTHON) -m alineod.generate
+	@$(PYTHON) -m hack.faults.page
 
 .PHONY: verify
 verify: venv helm ## Fail if a generated file differs from its sources or a promise from its tests; say what is owed
 	@$(PYTHON) -m alineod.generate --check
+	@$(PYTHON) -m hack.faults.page --check
 	@python3 hack/behaviour.py
 
 .PHONY: lock

@@ -21,10 +21,11 @@ class Said:
 
 @dataclass
 class Memory:
-    """What the server keeps: requests seen, and how often counted steps were played."""
+    """What the server keeps: requests seen, how often counted steps were played, which gates are open."""
 
     log: list[dict[str, Any]] = field(default_factory=list)
     played: dict[str, int] = field(default_factory=dict)
+    opened: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 

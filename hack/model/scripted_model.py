@@ -5,7 +5,7 @@
 
 It serves OpenAI chat completions (POST /v1/chat/completions) and Anthropic messages (POST /v1/messages), streamed or
 whole, GET /v1/models and GET /healthz. GET /_log lists the requests it saw, each with an id and the user's texts;
-POST /_reset forgets them and every count.
+POST /_reset forgets them and every count. POST /_gates/NAME opens a gate, and GET /_gates/NAME is 404 until then.
 
 What it answers is written in the conversation, so that it answers the same to an agent that was killed and came back
 elsewhere. A user's message may hold a script between `<<` and `>>`: a JSON list of steps. The step played is the one at
@@ -22,6 +22,7 @@ the number of assistant messages since that message, so that a tool loop walks d
     {"stream_error": "..", "text": ".."}             an error object in the middle of the stream
     {"stall": 30, "after": 2, "text": ".."}          fall silent for seconds after two pieces
     {"hang": 30}                                     fall silent before the first byte
+    {"until": "gate", "after": 3, "text": ".."}      fall silent after three frames (or none) until the gate is open
     {"finish": "length", "text": ".."}               end for another reason
 
 Any step may hold "usage": {"input": 10, "output": 5} and "times": n. A step with "times" is played n times and then
@@ -46,6 +47,8 @@ from protocols import Dropped, OpenAI, Protocol, Reply, build_reply, protocol_fo
 from script import Memory, Said, Step, choose_step, user_texts
 
 BANNER = "scripted model: answers by script, no real model behind it"
+GATES = "/_gates/"
+GATE_LIMIT = 900.0  # s
 MODELS = {"object": "list", "data": [{"id": "scripted-1", "object": "model", "owned_by": "scripted model"}]}
 
 
@@ -57,7 +60,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.split("?")[0]
-        if path == "/_log":
+        if path.startswith(GATES):
+            is_open = path in self.server.memory.opened
+            self._json(200 if is_open else 404, {"open": is_open})
+        elif path == "/_log":
             with self.server.memory.lock:
                 log = [dict(entry) for entry in self.server.memory.log]
             self._json(200, log)
@@ -75,6 +81,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.server.memory.log.clear()
                 self.server.memory.played.clear()
             return self._json(200, {"ok": True})
+        if self.path.startswith(GATES):
+            self.server.memory.opened.add(self.path)
+            return self._json(200, {"open": True})
         protocol = protocol_for(self.path)
         if protocol is None:
             return self._json(404, OpenAI.refuse(404, f"the scripted model has nothing at {self.path}"))
@@ -101,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
                 "time": time.time(),
                 "path": self.path,
                 "model": body.get("model"),
-                "users": [text[:500] for text in user_texts(said)],
+                "users": [text[:4000] for text in user_texts(said)],
                 "roles": [message.role for message in said],
                 "tool_results": [message.text[:500] for message in said if message.role == "tool"],
                 "step": step,
@@ -133,7 +142,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         try:
-            for frame in frames:
+            for sent, frame in enumerate(frames):
+                if "until" in step and sent == step.get("after", 0):
+                    self._wait_open(step["until"])
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(frame), frame))
                 self.wfile.flush()
         except Dropped:
@@ -144,6 +155,12 @@ class Handler(BaseHTTPRequestHandler):
             return "dropped"
         self.wfile.write(b"0\r\n\r\n")
         return "sent"
+
+    def _wait_open(self, gate: str) -> None:
+        self.wfile.flush()
+        end = time.monotonic() + GATE_LIMIT
+        while f"{GATES}{gate}" not in self.server.memory.opened and time.monotonic() < end:
+            time.sleep(0.1)
 
     def _given_key(self) -> str:
         return self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")

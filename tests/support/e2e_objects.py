@@ -17,13 +17,13 @@ MODEL_URL = "http://scripted-model.alineod-parts.svc:8080/v1"
 MODEL_SECRET = "model"
 
 
-class Swarm(NamespacedAPIObject):
+class Swarm(NamespacedAPIObject):  # type: ignore[misc]
     version = "alineo.dev/v1alpha1"
     endpoint = "swarms"
     kind = "Swarm"
 
 
-class Agent(NamespacedAPIObject):
+class Agent(NamespacedAPIObject):  # type: ignore[misc]
     version = "alineo.dev/v1alpha1"
     endpoint = "agents"
     kind = "Agent"

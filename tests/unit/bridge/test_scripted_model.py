@@ -122,3 +122,18 @@ def test_what_cannot_be_read_is_refused(model: httpx.Client, body: bytes) -> Non
     answer = model.post("/v1/chat/completions", content=body)
     assert answer.status_code == 400
     assert "cannot read" in answer.json()["error"]["message"]
+
+
+def test_an_answer_waits_for_its_gate_and_what_comes_before_is_said(model: httpx.Client) -> None:
+    step = {"text": "before and after", "chunk": 1, "until": "door", "after": 7}
+    assert model.get("/_gates/door").status_code == 404
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": script(step)}]}
+    with model.stream("POST", "/v1/chat/completions", json=body) as answer:
+        frames = (line for line in answer.iter_lines() if line.startswith("data: "))
+        early = "".join(next(frames) for _ in range(7))
+        assert '"e"' in early
+        time.sleep(0.3)
+        assert model.get("/_log").json()[-1]["outcome"] == "running"
+        assert httpx.post(model.base_url.join("/_gates/door"), trust_env=False).status_code == 200
+        assert "[DONE]" in list(frames)[-1]
+    assert model.get("/_gates/door").status_code == 200

@@ -1,0 +1,73 @@
+"""When an agent is at rest after a fault: where it should be, with nothing under way. `find_unrest` is pure."""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+import pykube
+
+from hack.faults.scene import name_of
+from hack.faults.stage import Stage
+from hack.faults.table import LATER_COLUMNS, Column
+from tests.support.e2e_expect import Json, find_condition, status_of
+
+LIMIT = 240.0  # s
+LOOK, LOOKS = 2.0, 3  # s between looks, and how many in a row have to find everybody at rest
+RESTING = ("Done", "Failed")
+NO_TURN = "no turn ended cleanly yet"  # what Checkpointed says of an agent that has nothing to save
+
+
+def find_unrest(agent: Json | None, pod: Json | None) -> str:
+    """What an agent and its pod are instead of being at rest; empty when they are."""
+    if agent is None:
+        return "its Agent object is gone"
+    status = status_of(agent)
+    ready = find_condition(agent, "Ready")
+    checks = (
+        (status.get("phase") in RESTING, f"its phase is {status.get('phase')}"),
+        (ready.get("status") == "True", f"it is not Ready: {ready.get('reason')}: {ready.get('message')}"),
+        ((status.get("turn") or {}).get("state", "Running") != "Running", "its turn is not over"),
+        (_is_saved(agent), f"it is not saved: {find_condition(agent, 'Checkpointed').get('message')}"),
+        (_is_up(pod), "its pod is not up"),
+    )
+    return next((words for holds, words in checks if not holds), "")
+
+
+def wait_rest(stage: Stage, limit: float = LIMIT) -> Mapping[str, str]:
+    """Wait until everybody rests; by name what those are instead who do not within `limit` seconds."""
+    end, quiet = time.monotonic() + limit, 0
+    unrest: Mapping[str, str] = {}
+    while quiet < LOOKS and time.monotonic() < end:
+        with suppress(OSError, pykube.exceptions.PyKubeError):
+            unrest = _look(stage)
+            quiet = 0 if unrest else quiet + 1
+        time.sleep(LOOK)
+    return unrest
+
+
+def _look(stage: Stage) -> Mapping[str, str]:
+    agents, pods = stage.read_agents(), stage.read_pods()
+    found = {}
+    for column in all_agents():
+        name = name_of(column)
+        sandbox = status_of(agents.get(name, {})).get("sandbox") or {}
+        if words := find_unrest(agents.get(name), pods.get(sandbox.get("pod", ""))):
+            found[name] = words
+    return found
+
+
+def all_agents() -> tuple[Column, ...]:
+    """Everybody on the stage, struck or not."""
+    return tuple(column for column in Column if column not in LATER_COLUMNS)
+
+
+def _is_saved(agent: Json) -> bool:
+    """Its newest clean turn is in the bucket; or it has none, as one that came back blank."""
+    saved = find_condition(agent, "Checkpointed")
+    return saved.get("status") == "True" or saved.get("message") == NO_TURN
+
+
+def _is_up(pod: Json | None) -> bool:
+    if pod is None or "deletionTimestamp" in pod["metadata"]:
+        return False
+    return find_condition(pod, "Ready").get("status") == "True"

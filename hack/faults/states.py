@@ -1,0 +1,154 @@
+"""Brings a swarm to where an agent is in every state at once, and says what is missing when it does not come about."""
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+
+from pykube.objects import Pod
+
+from hack.demo.run import DemoError
+from hack.faults import scene
+from hack.faults.hold import CutHold, Gate, UploadHold
+from hack.faults.scene import FIRST, name_of
+from hack.faults.stage import KEPT, STRUCK, Stage
+from hack.faults.table import NODE_ROWS, Column, Row
+from tests.support.e2e_expect import Json, has_checkpoint, has_turn, in_phase, status_of
+
+CALM_LIMIT = 300.0  # s until the first turns are saved
+STATES_LIMIT = 180.0  # s until everyone is in its state
+LOOK = 0.5
+TEXT_AFTER = 2.0  # s after which the text that comes before the gate has been heard
+Check = Callable[[Stage, int, Mapping[str, Json]], bool]
+
+
+def prepare(stage: Stage) -> None:
+    """Everyone in its state. What is held there goes on by `stage.release`.
+
+    Raises:
+        DemoError: somebody did not get there.
+    """
+    if stage.row in NODE_ROWS:
+        stage.target.kubectl("cordon", KEPT)
+    if stage.row is Row.OPERATOR_AND_NODE_GONE:
+        _lead_from(stage, STRUCK)
+    stage.world.apply(stage.namespace, scene.build_first_swarm(stage.tag, stage.needs))
+    _wait_saved(stage, 1)
+    for turn in range(2, stage.needs.clean_turns + 1):
+        for column in FIRST:
+            _prompt(stage, column, scene.build_clean(column, turn, stage.tag), turn)
+        _wait_saved(stage, turn)
+    stage.api.result(f"{stage.namespace}/{name_of(Column.DONE)}", turn=1)
+    cut = _begin_states(stage)
+    _wait_states(stage, cut)
+    if stage.row in NODE_ROWS:
+        stage.target.kubectl("uncordon", KEPT)
+
+
+def build_tag() -> str:
+    """Words that no other run has in its prompts."""
+    return f"run-{secrets.token_hex(3)}"
+
+
+def _lead_from(stage: Stage, node: str) -> None:
+    """Have the leader on this node, where the standby is, or comes to be because the other node takes no pods."""
+    world = stage.world
+
+    def look() -> bool:
+        leader = world.find_leader()
+        pods = {pod["metadata"]["name"]: pod for pod in world.read_all(Pod, world.release.namespace)}
+        if leader and pods[leader]["spec"].get("nodeName") == node:
+            return len(pods) > 1
+        if leader and any(pod["spec"].get("nodeName") == node for pod in pods.values()):
+            world.kubectl(world.release.namespace, "delete", "pod", leader, "--wait=true")
+        return False
+
+    stage.world.until(f"an operator on {node} should lead", look, limit=CALM_LIMIT)
+
+
+def _wait_saved(stage: Stage, turn: int) -> None:
+    for column in FIRST:
+        expected = in_phase("Done") & has_turn(turn, "Clean") & has_checkpoint(turn)
+        stage.world.wait_agent(stage.namespace, name_of(column), expected, CALM_LIMIT)
+        stage.note(column, turn, scene.build_say(column, turn, stage.tag))
+
+
+def _prompt(stage: Stage, column: Column, prompt: str, turn: int) -> None:
+    answer = stage.api.prompt(f"{stage.namespace}/{name_of(column)}", prompt)
+    if answer.body.get("turn") != turn:
+        raise DemoError(f"{column} should take its prompt as turn {turn}: {answer}")
+    stage.note(column, turn, scene.build_say(column, turn, stage.tag))
+
+
+def _begin_states(stage: Stage) -> CutHold:
+    sandboxes = stage.find_sandboxes()
+    cut, upload = CutHold(sandboxes[Column.CUTTING]), UploadHold(sandboxes[Column.UPLOADING])
+    cut.start()
+
+    gate = Gate(stage.world, stage.tag)
+
+    def release() -> None:
+        cut.release()
+        upload.release()
+        gate.open()
+
+    stage.release = release
+    turn = stage.needs.clean_turns + 1
+    for column in reversed(FIRST):
+        if prompt := scene.build_struck(column, turn, stage.tag):
+            _prompt(stage, column, prompt, turn)
+    stage.world.apply(stage.namespace, *scene.build_late_agents(stage.tag))
+    for column in (Column.PROVISIONING, Column.HELD):
+        stage.note(column, 1, scene.build_say(column, 1, stage.tag))
+    return cut
+
+
+def _wait_states(stage: Stage, cut: CutHold) -> None:
+    end, turn = time.monotonic() + STATES_LIMIT, stage.needs.clean_turns + 1
+    while True:
+        agents = stage.read_agents()
+        missing = [column for column, check in CHECKS.items() if not check(stage, turn, agents)]
+        missing += [] if cut.caught.is_set() else [Column.CUTTING]
+        if not missing:
+            return
+        if time.monotonic() > end:
+            stage.release()
+            raise DemoError(f"these did not get into their states: {', '.join(missing)}")
+        time.sleep(LOOK)
+
+
+def _is_asked(stage: Stage, column: Column, turn: int, since: float) -> bool:
+    """Whether the model is answering its prompt, for so many seconds already."""
+    say = scene.build_say(column, turn, stage.tag)
+    running = [one for one in stage.model.find(say) if one["outcome"] == "running"]
+    return any(time.time() - one["time"] >= since and "until" in one["step"] for one in running)
+
+
+def _has_noted(stage: Stage, turn: int, agents: Mapping[str, Json]) -> bool:
+    pod = status_of(agents[name_of(Column.IN_TOOL)]).get("sandbox", {}).get("pod", "")
+    return str(turn) in stage.kubectl("exec", pod, "--container=agent", "--", "cat", "/root/notes", check=False).split()
+
+
+def _is_unsaved(stage: Stage, turn: int, agents: Mapping[str, Json]) -> bool:
+    agent = agents[name_of(Column.UPLOADING)]
+    return has_turn(turn, "Clean").holds(agent) and not has_checkpoint(turn).holds(agent)
+
+
+def _is_set_up(stage: Stage, turn: int, agents: Mapping[str, Json]) -> bool:
+    sandbox = stage.find_sandboxes().get(Column.PROVISIONING)
+    coming = in_phase("Provisioning").holds(agents.get(name_of(Column.PROVISIONING), {}))
+    return coming and sandbox is not None and "agent" in sandbox.containers
+
+
+def _is_waiting(stage: Stage, turn: int, agents: Mapping[str, Json]) -> bool:
+    return in_phase("Waiting").holds(agents.get(name_of(Column.HELD), {}))
+
+
+CHECKS: Mapping[Column, Check] = {
+    Column.BEFORE_OUTPUT: lambda stage, turn, _: _is_asked(stage, Column.BEFORE_OUTPUT, turn, 0),
+    Column.WITH_TEXT: lambda stage, turn, _: _is_asked(stage, Column.WITH_TEXT, turn, TEXT_AFTER),
+    Column.IN_TOOL: _has_noted,
+    Column.UPLOADING: _is_unsaved,
+    Column.PROVISIONING: _is_set_up,
+    Column.HELD: _is_waiting,
+}
+"""How to tell that an agent is in its state; the others were waited for, or are held by us."""

@@ -1,0 +1,197 @@
+"""Faults of single sandboxes, struck all at once: processes, containers and pods.
+
+Signals go to processes of the row's own containers, looked up by their cgroup just before.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hack.chaos.operators import Operator
+from hack.chaos.processes import PROC, find_processes
+from hack.faults.stage import Stage
+from hack.faults.table import Column, find_cells
+from tests.support.e2e_objects import Json
+
+MEMORY, HOME = "512Mi", "256Mi"
+EATEN = 1 << 30  # bytes that are asked for
+FILLED = 400 << 20  # bytes that are written
+STRUCK_LIMIT = 120.0  # s until the cluster shows what was done
+EATER = f"import time; held = bytearray({EATEN}); time.sleep(60)"
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
+Sandboxes = Mapping[Column, Operator]
+
+
+def find_struck(stage: Stage) -> Sandboxes:
+    """The sandboxes of the row's cells."""
+    cells = find_cells(stage.row)
+    return {column: pod for column, pod in stage.find_sandboxes().items() if column in cells}
+
+
+@contextmanager
+def kill_harness(stage: Stage) -> Iterator[None]:
+    for sandbox in find_struck(stage).values():
+        for pid in find_harness(sandbox.containers["agent"]):
+            os.kill(pid, signal.SIGKILL)
+    stage.release()
+    yield
+
+
+@contextmanager
+def kill_bridge(stage: Stage) -> Iterator[None]:
+    with _restarting(stage) as sandboxes:
+        for sandbox in sandboxes.values():
+            os.kill(find_first(sandbox.containers["agent"]), signal.SIGKILL)
+    yield
+
+
+@contextmanager
+def hang_bridge(stage: Stage) -> Iterator[None]:
+    with _restarting(stage, must=False) as sandboxes:
+        for sandbox in sandboxes.values():
+            os.kill(find_first(sandbox.containers["agent"]), signal.SIGSTOP)
+    yield
+
+
+@contextmanager
+def exhaust_memory(stage: Stage) -> Iterator[None]:
+    """A process of ours in the container's memory group asks for too much; the kernel is told to choose the bridge."""
+    eaters: list[subprocess.Popen[bytes]] = []
+    try:
+        with _restarting(stage) as sandboxes:
+            for sandbox in sandboxes.values():
+                first = find_first(sandbox.containers["agent"])
+                (PROC / str(first) / "oom_score_adj").write_text("1000")
+                eaters.append(_start_in(find_memory_group((PROC / str(first) / "cgroup").read_text())))
+    finally:
+        for eater in eaters:
+            eater.kill()
+            eater.wait()
+    yield
+
+
+@contextmanager
+def kill_containers(stage: Stage) -> Iterator[None]:
+    """By the runtime, through its own client."""
+    with _restarting(stage) as sandboxes:
+        for sandbox in sandboxes.values():
+            for name in ("agent", "checkpointer"):
+                _kill_task(stage, sandbox.node, sandbox.containers[name])
+    yield
+
+
+@contextmanager
+def delete(stage: Stage) -> Iterator[None]:
+    stage.kubectl("delete", "pod", "--wait=false", *[pod.name for pod in find_struck(stage).values()])
+    stage.release()
+    yield
+
+
+@contextmanager
+def force_delete(stage: Stage) -> Iterator[None]:
+    force_delete_pods(stage, find_struck(stage))
+    stage.release()
+    yield
+
+
+def force_delete_pods(stage: Stage, sandboxes: Sandboxes) -> None:
+    names = [pod.name for pod in sandboxes.values()]
+    stage.kubectl("delete", "pod", "--wait=false", "--force", "--grace-period=0", *names)
+
+
+@contextmanager
+def evict(stage: Stage) -> Iterator[None]:
+    for pod in find_struck(stage).values():
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod.name}}
+        where = f"/api/v1/namespaces/{stage.namespace}/pods/{pod.name}/eviction"
+        stage.target.kubectl("create", "--raw", where, "-f", "-", stdin=json.dumps(body))
+    stage.release()
+    yield
+
+
+@contextmanager
+def exhaust_storage(stage: Stage) -> Iterator[None]:
+    """What is held stays held until the kubelet has looked: a state is not to pass while it does."""
+    sandboxes = find_struck(stage)
+    for sandbox in sandboxes.values():
+        with Path(f"/proc/{find_first(sandbox.containers['agent'])}/root/root/filled").open("wb") as file:
+            file.write(bytes(FILLED))
+    wait_struck(stage, sandboxes, "be evicted", lambda pod, _: _is_over(pod))
+    stage.release()
+    yield
+
+
+@contextmanager
+def _restarting(stage: Stage, *, must: bool = True) -> Iterator[Sandboxes]:
+    """After the body the containers it struck are others, or their pods are."""
+    sandboxes = find_struck(stage)
+    yield sandboxes
+    stage.release()
+    with suppress(*([] if must else [AssertionError])):
+        wait_struck(stage, sandboxes, "have another container", is_replaced)
+
+
+def wait_struck(stage: Stage, sandboxes: Sandboxes, what: str, is_struck: Callable[[Json | None, str], bool]) -> None:
+    """Wait until each pod has been struck; `is_struck` has the pod, and the id of its agent's container before."""
+
+    def look() -> bool:
+        pods = stage.read_pods()
+        return all(is_struck(pods.get(one.name), one.containers.get("agent", "")) for one in sandboxes.values())
+
+    stage.world.until(f"every struck pod should {what}", look, stage.namespace, STRUCK_LIMIT)
+
+
+def is_replaced(pod: Json | None, container: str) -> bool:
+    """The pod is another, is going, or runs another container than this."""
+    if _is_over(pod) or pod is None:
+        return True
+    found = [s for s in pod["status"].get("containerStatuses") or () if s["name"] == "agent"]
+    return bool(found) and not str(found[0].get("containerID") or container).endswith(container)
+
+
+def _is_over(pod: Json | None) -> bool:
+    return pod is None or "deletionTimestamp" in pod["metadata"] or pod["status"].get("phase") == "Failed"
+
+
+def find_first(container: str) -> int:
+    """PID 1 of a container, by its number on this machine."""
+    return next(pid for pid in find_processes([container]) if read_inner(pid) == 1)
+
+
+def read_inner(pid: int) -> int:
+    """A process's number in its own namespace."""
+    lines = (PROC / str(pid) / "status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])
+
+
+def find_harness(container: str) -> list[int]:
+    """Pi's processes in a container; none while no turn runs."""
+    found: list[int] = []
+    for pid in find_processes([container]):
+        with suppress(OSError):  # it has ended meanwhile
+            if b"\0--mode\0rpc\0" in (PROC / str(pid) / "cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
+def find_memory_group(cgroup: str) -> Path:
+    """The directory of the memory controller that the text of a /proc/<pid>/cgroup names."""
+    lines = [line.split(":", 2) for line in cgroup.splitlines()]
+    return MEMORY_GROUPS / next(path for _, controllers, path in lines if controllers == "memory").lstrip("/")
+
+
+def _start_in(group: Path) -> subprocess.Popen[bytes]:
+    """A process that asks for more memory than the group has."""
+    enter = f"echo $$ > {group}/cgroup.procs; exec {sys.executable} -c '{EATER}'"
+    return subprocess.Popen(["/bin/sh", "-c", enter], stderr=subprocess.DEVNULL)
+
+
+def _kill_task(stage: Stage, node: str, container: str) -> None:
+    socket = Path(stage.target.kubeconfig).parent / "nodes" / node / "run" / "containerd.sock"
+    command = ["ctr", f"--address={socket}", "--namespace=k8s.io", "task", "kill", "--signal=SIGKILL", container]
+    subprocess.run(command, check=True, capture_output=True)
