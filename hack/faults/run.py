@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from hack.demo.api import ControlApi
 from hack.demo.forward import Forward
 from hack.demo.install import Images
-from hack.demo.run import DemoError
 from hack.faults.collect import ask_everybody, build_evidence, describe_phases, find_readable, look
 from hack.faults.evidence import Evidence, render
 from hack.faults.judge import INVARIANTS, find_rung, judge
@@ -46,9 +45,10 @@ def run_row(site: Site, row: Row) -> dict[Column, Cell]:
     with _having_stage(site, row) as stage:
         try:
             evidence = play(stage)
-        except (DemoError, AssertionError) as error:
-            stage.release()
-            words = f"the row was not played to its end: {str(error)[:2000]}"
+        except Exception as error:  # whatever it is, the next row is played all the same
+            with suppress(Exception):
+                stage.release()
+            words = f"the row was not played to its end: {type(error).__name__}: {str(error)[:2000]}"
             return {column: Cell(Result.FAILED, words=(words,)) for column in find_cells(row)}
     (site.folder / f"faults-{row}.json").write_text(render(evidence))
     return build_cells(evidence, row)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from botocore.exceptions import BotoCoreError
 from pykube.objects import Pod
 
 from hack.chaos.operators import Operator, parse_operator
@@ -68,5 +69,9 @@ class Stage:
     def list_checkpoints(self) -> Mapping[Column, Sequence[str]]:
         """The agents' objects in the bucket, oldest first."""
         prefix = f"{self.world.release.name}/checkpoints/{self.namespace}/"
-        keys = sorted(self.bucket.list(prefix))
+        try:
+            keys = sorted(self.bucket.list(prefix))
+        except BotoCoreError:
+            self.bucket.reconnect()
+            keys = sorted(self.bucket.list(prefix))
         return {column: [key for key in keys if key.startswith(f"{prefix}{name_of(column)}/")] for column in Column}

@@ -39,6 +39,10 @@ class Bucket:
     def write(self, key: str, body: bytes) -> None:
         self._client().put_object(Bucket=BUCKET, Key=key, Body=body)
 
+    def reconnect(self) -> None:
+        """Its way may lead to a pod that is gone: find it anew."""
+        self._forward.close()
+
     def _client(self) -> Any:
         """A new one each time: the port it leads to may have changed."""
         return boto3.session.Session().client(
