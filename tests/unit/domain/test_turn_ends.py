@@ -96,6 +96,6 @@ def test_records_that_the_ledger_holds_give_nothing() -> None:
 
 def test_the_end_in_the_journal_ends_the_turn_in_the_ledger() -> None:
     result = {"turn": 1, "turnId": "uid-a-1", "state": "clean", "text": "done"}
-    batch = compute_batch(running(), Heard(), [_record(9, "turn.ended", **result)], POLICY)
+    batch = compute_batch(running(), Heard(), [_record(1, "turn.ended", **result)], POLICY)
     names = [ev.event_name(entry.body) for entry in batch.entries]
     assert names == ["harness.turn.ended", "agent.turn_ended", "handle.settled", "agent.state_changed"]

@@ -12,6 +12,7 @@ import pytest
 from alineod.bucket.port import StoredObject
 from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
+from alineod.domain.causes import End, EndKind
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_interruption
 from alineod.errors import Refused, Unavailable
@@ -210,7 +211,7 @@ async def test_only_a_turn_that_the_ledger_calls_clean_has_a_checkpoint() -> Non
     with pytest.raises(Unavailable, match="the end of turn 2 is not in the ledger yet"):
         await record_checkpoint(simulation.world, _agent(simulation, "lead"), _report(2, b"archive"))
     lead = _agent(simulation, "lead")
-    cut = build_interruption(lead, SupervisionSpec(), "JournalLost", "the sandbox lost its journal")
+    cut = build_interruption(lead, SupervisionSpec(), End(EndKind.DISRUPTION, "JournalLost", "the journal is gone"))
     await simulation.ledger.append(cut)
     recorded = await record_checkpoint(simulation.world, _agent(simulation, "lead"), _report(2, b"archive"))
     assert recorded.done
