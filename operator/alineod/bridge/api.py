@@ -36,12 +36,17 @@ class Api:
 
     def routes(self) -> list[Route]:
         return [
+            Route("GET", "/livez", self.livez, open=True),
             Route("GET", "/healthz", self.healthz, open=True),
             Route("GET", "/v1/state", self.state),
             Route("POST", "/v1/turns", self.post_turn, max_body=_MAX_PROMPT),
             Route("POST", "/v1/turns/{turn_id}/abort", self.abort),
             Route("GET", "/v1/journal", self.journal),
         ]
+
+    async def livez(self, _: Request) -> Response:
+        """That the loop turns, whatever else is so: who does not hear it starts the bridge again."""
+        return build_json({"ok": True})
 
     async def healthz(self, _: Request) -> Response:
         """Whether turns are taken here; one that runs does not change that, so that readiness does not flap."""

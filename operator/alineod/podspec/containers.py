@@ -16,6 +16,19 @@ ROOT_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"]
 OWN_RESOURCES: Mapping[str, Mapping[str, str]] = {"requests": {"cpu": "10m", "memory": "48Mi"}}
 
 
+# A bridge that hangs is restarted by its kubelet in about a minute, whatever the operator can reach. It answers from
+# its loop alone, during setup and a cut too; six silences of 10 s in a row are no busy node, on which one answer would
+# get through. A start among hundreds on one machine may be slow: it has a minute more. Who hangs hears no SIGTERM.
+LIVENESS: Json = {
+    "httpGet": {"path": "/livez", "port": "bridge"},
+    "initialDelaySeconds": 60,
+    "periodSeconds": 10,
+    "timeoutSeconds": 10,
+    "failureThreshold": 6,
+    "terminationGracePeriodSeconds": 5,
+}
+
+
 def _env(values: Mapping[str, str]) -> list[Json]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
@@ -110,6 +123,7 @@ def build_agent(key: str, agent: AgentObject, incarnation: int, context: PodCont
         "workingDir": at.WORKSPACE,
         "env": _env(_identity(key, agent, incarnation) | _agent_env(spec)),
         "ports": [{"name": "bridge", "containerPort": BRIDGE_PORT}],
+        "livenessProbe": dict(LIVENESS),
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": "bridge"}, "periodSeconds": 5},
         "resources": spec.sandbox.resources.model_dump(mode="json", exclude_defaults=True),
         "securityContext": build_agent_security(spec.sandbox),

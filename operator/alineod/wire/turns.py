@@ -1,7 +1,8 @@
 """What the operator and the bridge say to each other about turns.
 
-Bridge API, HTTP on port 8790 of the pod, `Authorization: Bearer <bridge token>` on all but /healthz:
+Bridge API, HTTP on port 8790 of the pod, `Authorization: Bearer <bridge token>` on all but the first two:
 
+    GET  /livez                      200 at once for as long as the bridge lives
     GET  /healthz                    200 when turns are taken here (one may be running), else 503 and a sentence
     GET  /v1/state                   BridgeState
     POST /v1/turns                   TurnRequest -> TurnAccepted; the same turn and turnId again answers how it stands

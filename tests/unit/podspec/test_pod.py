@@ -94,6 +94,12 @@ def test_the_pod_ends_only_after_the_grace_of_a_turn_and_that_of_its_upload() ->
     assert pod["spec"]["terminationGracePeriodSeconds"] == 91 + CONTEXT.upload_grace + 5
 
 
+def test_a_bridge_that_hangs_is_killed_soon_and_not_after_the_grace_of_a_turn() -> None:
+    probe = _container(_build(), "agent")["livenessProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] == 60
+    assert probe["terminationGracePeriodSeconds"] < 10
+
+
 @pytest.mark.behaviour("1.4")
 def test_the_name_is_the_agent_s_and_the_incarnation_s() -> None:
     assert _build()["metadata"]["name"] == "survey-lead-3"
