@@ -16,6 +16,7 @@ from alineod.wire.turns import BRIDGE_PORT, BridgeState, JournalRecord, TurnAcce
 
 M = TypeVar("M")
 
+STATE_SECONDS = 3.0  # a bridge has its state at hand; who asks may be waited for by all who wait for a new leader
 CALL_SECONDS = 10.0
 SILENCE_SECONDS = 35.0  # the bridge sends something every 10 s
 FORK_SECONDS = 3600.0
@@ -62,7 +63,7 @@ class HttpBridges:
         self._session, self._remaining = session, remaining
 
     async def read_state(self, pod: PodFacts, token: str) -> BridgeState:
-        return await self._call(BridgeState, "GET", _url(pod, BRIDGE_PORT, "/v1/state"), token)
+        return await self._call(BridgeState, "GET", _url(pod, BRIDGE_PORT, "/v1/state"), token, seconds=STATE_SECONDS)
 
     async def start_turn(self, pod: PodFacts, token: str, request: TurnRequest) -> TurnAccepted:
         url = _url(pod, BRIDGE_PORT, "/v1/turns")

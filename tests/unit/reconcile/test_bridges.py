@@ -1,5 +1,6 @@
 """Calls to a sandbox end with the lease: nothing is handed over by who leads no more."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -44,3 +45,21 @@ async def test_a_turn_is_handed_over_only_by_who_leads(heard: list[str], left: f
             await bridges.start_turn(pod, "token", REQUEST)
     assert caught.value.reason == "LeaseLost"
     assert heard == ["/v1/turns"]
+
+
+async def test_a_sandbox_that_hangs_is_not_waited_for_as_long_as_one_that_has_to_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "STATE_SECONDS", 0.05)
+
+    async def hang(request: web.Request) -> web.Response:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    app = web.Application()
+    app.router.add_get("/v1/state", hang)
+    pod = PodFacts("n", "u", "o", 1, PodPhase.RUNNING, 0.0)
+    async with TestServer(app) as server, aiohttp.ClientSession() as session, asyncio.timeout(module.CALL_SECONDS / 2):
+        monkeypatch.setattr(module, "_url", lambda pod, port, path: str(server.make_url(path)))
+        with pytest.raises(Unavailable, match="nothing answers"):
+            await HttpBridges(session).read_state(pod, "token")

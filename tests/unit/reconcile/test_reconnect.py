@@ -13,7 +13,7 @@ from alineod.kube.objects import AGENTS, PODS, SWARMS, Ref
 from alineod.reconcile import passes
 from alineod.reconcile.passes import run_pass
 from alineod.reconcile.reconnect import Progress, Reconnection, find_known, is_answer
-from tests.unit.domain.builders import build_bridge, build_facts, build_ledger
+from tests.unit.domain.builders import build_bridge, build_facts, build_ledger, build_pod
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 from tests.unit.reconcile.test_restores import SWARM
 
@@ -40,6 +40,7 @@ def test_those_with_a_sandbox_that_have_not_ended_are_waited_for() -> None:
         ({"bridge": None}, "probe", (Probe(),), False),  # it was not asked before
         ({"bridge": None, "tries": 1}, "probe", (Probe(),), True),  # this was the second try
         ({"bridge": None, "tries": 9}, "probe", (Probe(),), True),
+        ({"bridge": None, "pod": build_pod(node_lost_since=900.0)}, "probe", (Probe(),), True),
         ({"bridge": build_bridge(ready=False, reason="SetupRunning")}, "probe", (Probe(),), True),
         ({}, "stale_pods", (), False),
         ({}, "reattach", (Append(()),), True),
