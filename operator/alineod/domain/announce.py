@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from alineod.domain import events as ev
-from alineod.domain.events import Row
+from alineod.domain.events import Outcome, Row
+
+GOOD_ENDS = (Outcome.SUCCESS, Outcome.ABORTED)
 
 
 @dataclass(frozen=True)
@@ -18,29 +20,50 @@ class Announcement:
 
 def compute_announcement(row: Row) -> Announcement | None:
     """What to say about this event on its agent's object; None for what nobody would ask about."""
-    match row.body:
-        case ev.AgentProvisioned() as body:
-            return Announcement("Provisioned", "CreatePod", f"the pod {body.pod} was made")
-        case ev.AgentTurnStarted() as body:
+    return _tell_turn(row.body) or _tell_sandbox(row.body) or _tell_end(row.body)
+
+
+def _tell_turn(body: ev.AnyBody) -> Announcement | None:
+    match body:
+        case ev.AgentTurnStarted():
             return Announcement("TurnStarted", "StartTurn", f"turn {body.turn} started, attempt {body.attempt}")
-        case ev.AgentTurnEnded() as body:
+        case ev.AgentTurnEnded():
             return Announcement("TurnEnded", "RecordTurn", f"turn {body.turn} ended cleanly")
-        case ev.AgentTurnFailed() as body:
+        case ev.AgentTurnFailed():
             note = f"turn {body.turn} failed: {body.error.message}"
             return Announcement("TurnFailed", "RecordTurn", note, warning=True)
-        case ev.AgentTurnInterrupted() as body:
+        case ev.AgentTurnInterrupted():
             note = f"turn {body.turn} was cut off ({body.reason}): {body.message}"
             return Announcement("TurnInterrupted", "RecordTurn", note, warning=True)
-        case ev.AgentRestored() as body:
-            return Announcement("Restored", str(body.rung), _describe_restore(body), warning=bool(body.tried))
-        case ev.AgentCheckpointed(upload_error=str() as error) as body if error:
-            return Announcement(
-                "UploadFailed", "Checkpoint", f"the checkpoint of turn {body.turn}: {error}", warning=True
-            )
-        case ev.AgentEnded() as body:
-            return Announcement(body.reason, "EndAgent", body.message or str(body.outcome))
-        case ev.AgentSupervisionNeeded() as body:
+        case ev.AgentSupervisionNeeded():
             return Announcement(body.reason, "Ask", body.message, warning=True)
+        case _:
+            return None
+
+
+def _tell_sandbox(body: ev.AnyBody) -> Announcement | None:
+    match body:
+        case ev.AgentProvisioned():
+            return Announcement("Provisioned", "CreatePod", f"the pod {body.pod} was made")
+        case ev.AgentRestored():
+            return Announcement("Restored", str(body.rung), _describe_restore(body), warning=bool(body.tried))
+        case ev.AgentCheckpointed(upload_error=str() as error) if error:
+            note = f"the checkpoint of turn {body.turn}: {error}"
+            return Announcement("UploadFailed", "Checkpoint", note, warning=True)
+        case _:
+            return None
+
+
+def _tell_end(body: ev.AnyBody) -> Announcement | None:
+    match body:
+        case ev.AgentEnded():
+            note = body.message or str(body.outcome)
+            return Announcement(body.reason, "EndAgent", note, warning=body.outcome not in GOOD_ENDS)
+        case ev.AgentReleased():
+            note = f"it keeps its outcome and is not brought back: {body.message}"
+            return Announcement(body.reason, "Release", note, warning=True)
+        case ev.AgentStateChanged(reason="TriedAgain"):
+            return Announcement(body.reason, "TryAgain", body.message)
         case _:
             return None
 
