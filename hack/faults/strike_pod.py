@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hack.chaos.operators import Operator
 from hack.chaos.processes import PROC, find_processes
+from hack.demo.run import DemoError
 from hack.faults.stage import Stage
 from hack.faults.table import Column, find_cells
 from tests.support.e2e_objects import Json
@@ -35,8 +36,11 @@ def find_struck(stage: Stage) -> Sandboxes:
 
 @contextmanager
 def kill_harness(stage: Stage) -> Iterator[None]:
-    for sandbox in find_struck(stage).values():
-        for pid in find_harness(sandbox.containers["agent"]):
+    for column, sandbox in find_struck(stage).items():
+        struck = find_harness(sandbox.containers["agent"])
+        if not struck:
+            raise DemoError(f"no Pi runs in the sandbox of {column}")
+        for pid in struck:
             os.kill(pid, signal.SIGKILL)
     stage.release()
     yield
@@ -174,9 +178,14 @@ def find_harness(container: str) -> list[int]:
     found: list[int] = []
     for pid in find_processes([container]):
         with suppress(OSError):  # it has ended meanwhile
-            if b"\0--mode\0rpc\0" in (PROC / str(pid) / "cmdline").read_bytes():
+            if is_harness((PROC / str(pid) / "cmdline").read_bytes()):
                 found.append(pid)
     return found
+
+
+def is_harness(cmdline: bytes) -> bool:
+    """Whether this is Pi: by the command it is started with, or by the title it gives itself later."""
+    return b"--mode\0rpc\0" in cmdline or cmdline.rstrip(b"\0 ") == b"pi"
 
 
 def find_memory_group(cgroup: str) -> Path:

@@ -10,7 +10,7 @@ from hack.faults.collect import build_look, join_logs, parse_turn
 from hack.faults.rest import NO_TURN, find_unrest
 from hack.faults.scene import FIRST, Needs, build_ask, build_first_swarm, build_late_agents, build_struck, name_of
 from hack.faults.strike_bucket import damage
-from hack.faults.strike_pod import find_memory_group, is_replaced
+from hack.faults.strike_pod import find_memory_group, is_harness, is_replaced
 from hack.faults.table import LATER_COLUMNS, Column
 
 Json = dict[str, Any]
@@ -83,6 +83,19 @@ def test_keys_name_their_turn() -> None:
 def test_the_memory_group_is_the_controllers_own() -> None:
     text = "12:cpu,cpuacct:/a\n4:memory:/pods/x/y\n0::/z\n"
     assert find_memory_group(text) == Path("/sys/fs/cgroup/memory/pods/x/y")
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "so"),
+    [
+        (b"node\0/usr/local/bin/pi\0--mode\0rpc\0--session-dir\0/root\0", True),
+        (b"pi\0\0\0", True),
+        (b"python\0-m\0alineod.bridge\0", False),
+        (b"pip\0install\0", False),
+    ],
+)
+def test_pi_is_known_by_its_command_or_its_title(cmdline: bytes, so: bool) -> None:
+    assert is_harness(cmdline) is so
 
 
 def test_a_model_that_was_started_again_has_its_log_joined() -> None:
