@@ -8,7 +8,6 @@ from typing import Any
 from hack.demo.run import DemoError
 from hack.faults import scene
 from hack.faults.evidence import Answer, Chain, Evidence, Json, Look
-from hack.faults.rest import all_agents
 from hack.faults.scene import SWARM, name_of
 from hack.faults.stage import Stage
 from hack.faults.table import Column
@@ -54,7 +53,7 @@ def parse_turn(key: str) -> int:
 
 def ask_everybody(stage: Stage, unsettled: Mapping[str, str]) -> dict[str, Answer]:
     """What each agent that is at rest remembers."""
-    answers = {name_of(c): _ask(stage, c) for c in all_agents() if name_of(c) not in unsettled}
+    answers = {name_of(c): _ask(stage, c) for c in stage.columns if name_of(c) not in unsettled}
     end = time.monotonic() + ANSWER_LIMIT
     for name, answer in answers.items():
         answers[name] = _hear(stage, name, answer, end)
@@ -102,7 +101,7 @@ def join_logs(before: list[dict[str, Any]], now: list[dict[str, Any]], tag: str)
 
 def build_evidence(stage: Stage, before: Look, settled: Look, **more: Any) -> Evidence:
     """All of it, once everybody has been asked."""
-    names = {str(column): name_of(column) for column in all_agents()}
+    names = {str(column): name_of(column) for column in stage.columns}
     return Evidence(
         row=str(stage.row),
         agents=names,
@@ -120,4 +119,4 @@ def build_evidence(stage: Stage, before: Look, settled: Look, **more: Any) -> Ev
 def describe_phases(stage: Stage) -> str:
     """Everybody's phase, in a line."""
     agents = stage.read_agents()
-    return ", ".join(f"{c}: {status_of(agents.get(name_of(c), {})).get('phase', 'gone')}" for c in all_agents())
+    return ", ".join(f"{c}: {status_of(agents.get(name_of(c), {})).get('phase', 'gone')}" for c in stage.columns)

@@ -8,7 +8,6 @@ import pykube
 
 from hack.faults.scene import name_of
 from hack.faults.stage import Stage
-from hack.faults.table import LATER_COLUMNS, Column
 from tests.support.e2e_expect import Json, find_condition, status_of
 
 LIMIT = 420.0  # s; a machine that is busy takes minutes for what takes seconds
@@ -48,17 +47,12 @@ def wait_rest(stage: Stage, limit: float = LIMIT) -> Mapping[str, str]:
 def _look(stage: Stage) -> Mapping[str, str]:
     agents, pods = stage.read_agents(), stage.read_pods()
     found = {}
-    for column in all_agents():
+    for column in stage.columns:
         name = name_of(column)
         sandbox = status_of(agents.get(name, {})).get("sandbox") or {}
         if words := find_unrest(agents.get(name), pods.get(sandbox.get("pod", ""))):
             found[name] = words
     return found
-
-
-def all_agents() -> tuple[Column, ...]:
-    """Everybody on the stage, struck or not."""
-    return tuple(column for column in Column if column not in LATER_COLUMNS)
 
 
 def _is_saved(agent: Json) -> bool:

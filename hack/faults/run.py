@@ -1,7 +1,7 @@
 """One row: the scene, the fault, the wait until everybody rests, the questions, the verdict."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from hack.faults.scene import Needs
 from hack.faults.stage import Stage
 from hack.faults.states import build_tag, prepare
 from hack.faults.strike import NEEDS, STRIKES
-from hack.faults.table import Column, Row, find_cells
+from hack.faults.table import TODAY, Column, Row
 from tests.support.e2e_objects import MODEL_KEY, MODEL_SECRET, build_secret
 from tests.support.e2e_parts import Bucket, ScriptedModel
 from tests.support.e2e_world import World
@@ -40,23 +40,23 @@ class Site:
     say: Callable[[str], None] = print
 
 
-def run_row(site: Site, row: Row) -> dict[Column, Cell]:
-    """The cells of the row. Whoever could not even be brought on the stage has failed as well."""
-    with _having_stage(site, row) as stage:
+def run_row(site: Site, row: Row, columns: Sequence[Column] = TODAY) -> dict[Column, Cell]:
+    """The cells of the row, with these columns on the stage; whoever could not be brought on it has failed as well."""
+    with _having_stage(site, row, columns) as stage:
         try:
             evidence = play(stage)
         except Exception as error:  # whatever it is, the next row is played all the same
             with suppress(Exception):
                 stage.release()
             words = f"the row was not played to its end: {type(error).__name__}: {str(error)[:2000]}"
-            return {column: Cell(Result.FAILED, words=(words,)) for column in find_cells(row)}
+            return {column: Cell(Result.FAILED, words=(words,)) for column in stage.struck}
     (site.folder / f"faults-{row}.json").write_text(render(evidence))
-    return build_cells(evidence, row)
+    return build_cells(evidence, stage.struck)
 
 
-def build_cells(evidence: Evidence, row: Row) -> dict[Column, Cell]:
-    """The verdict on each cell that can be. Pure."""
-    return {column: _build_cell(evidence, column) for column in find_cells(row)}
+def build_cells(evidence: Evidence, columns: Sequence[Column]) -> dict[Column, Cell]:
+    """The verdict on each cell. Pure."""
+    return {column: _build_cell(evidence, column) for column in columns}
 
 
 def _build_cell(evidence: Evidence, column: Column) -> Cell:
@@ -84,7 +84,7 @@ def play(stage: Stage) -> Evidence:
 
 
 @contextmanager
-def _having_stage(site: Site, row: Row) -> Iterator[Stage]:
+def _having_stage(site: Site, row: Row, columns: Sequence[Column]) -> Iterator[Stage]:
     """A namespace for the row, gone afterwards."""
     tag, world = build_tag(), site.world
     namespace = f"faults-{row}-{tag.removeprefix('run-')}"
@@ -92,10 +92,9 @@ def _having_stage(site: Site, row: Row) -> Iterator[Stage]:
     try:
         world.apply(namespace, build_secret(MODEL_SECRET, {"api-key": MODEL_KEY}))
         api = ControlApi(site.forward, _make_token(world, namespace))
-        needs: Mapping[Row, Needs] = NEEDS
-        yield Stage(
-            world, site.images, site.bucket, site.model, api, namespace, tag, row, needs.get(row, Needs()), site.say
-        )
+        needs = NEEDS.get(row, Needs())
+        parts = (site.images, site.bucket, site.model, api)
+        yield Stage(world, *parts, namespace, tag, row, needs, columns, site.say)
     finally:
         world.remove_namespace(namespace, wait=False)
 

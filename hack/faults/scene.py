@@ -43,8 +43,9 @@ def build_say(column: Column, turn: int, tag: str) -> str:
     return f"Turn {turn} of {column} in {tag}."
 
 
-def build_first_swarm(tag: str, needs: Needs) -> Json:
-    agents: list[Json] = [_build_entry(column, tag) for column in FIRST]
+def build_first_swarm(tag: str, needs: Needs, columns: Sequence[Column] = FIRST) -> Json:
+    """The swarm of those among `columns` that work from the beginning."""
+    agents: list[Json] = [_build_entry(column, tag) for column in FIRST if column in columns]
     sandbox: Json = {"resources": {"requests": {"cpu": "20m", "memory": "64Mi"}}}
     if needs.memory:
         sandbox["resources"]["limits"] = {"memory": needs.memory}

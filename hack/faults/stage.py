@@ -10,8 +10,8 @@ from hack.chaos.operators import Operator, parse_operator
 from hack.demo.api import ControlApi
 from hack.demo.install import Images
 from hack.demo.target import Target
-from hack.faults.scene import Needs, name_of
-from hack.faults.table import Column, Row
+from hack.faults.scene import FIRST, Needs, name_of
+from hack.faults.table import TODAY, Column, Row, find_cells
 from tests.support.e2e_objects import Agent, Json
 from tests.support.e2e_parts import Bucket, ScriptedModel
 from tests.support.e2e_world import World
@@ -33,6 +33,7 @@ class Stage:
     tag: str
     row: Row
     needs: Needs
+    columns: Sequence[Column] = TODAY
     say: Callable[[str], None] = print
     said: dict[str, dict[int, str]] = field(default_factory=dict)
     damaged: set[str] = field(default_factory=set)
@@ -42,6 +43,16 @@ class Stage:
     @property
     def target(self) -> Target:
         return self.world.target
+
+    @property
+    def first(self) -> Sequence[Column]:
+        """Those on it that work from the beginning."""
+        return [column for column in FIRST if column in self.columns]
+
+    @property
+    def struck(self) -> Sequence[Column]:
+        """Those whose cells are judged."""
+        return find_cells(self.row, self.columns)
 
     def kubectl(self, *words: str, stdin: str | None = None, check: bool = True) -> str:
         return self.world.kubectl(self.namespace, *words, stdin=stdin, check=check)

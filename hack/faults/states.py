@@ -9,7 +9,7 @@ from pykube.objects import Pod
 from hack.demo.run import DemoError
 from hack.faults import scene
 from hack.faults.hold import CutHold, Gate, UploadHold
-from hack.faults.scene import FIRST, name_of
+from hack.faults.scene import name_of
 from hack.faults.stage import KEPT, STRUCK, Stage
 from hack.faults.table import NODE_ROWS, Column, Row
 from tests.support.e2e_expect import Json, has_checkpoint, has_turn, in_phase, status_of
@@ -31,10 +31,10 @@ def prepare(stage: Stage) -> None:
         stage.target.kubectl("cordon", KEPT)
     if stage.row is Row.OPERATOR_AND_NODE_GONE:
         _lead_from(stage, STRUCK)
-    stage.world.apply(stage.namespace, scene.build_first_swarm(stage.tag, stage.needs))
+    stage.world.apply(stage.namespace, scene.build_first_swarm(stage.tag, stage.needs, stage.columns))
     _wait_saved(stage, 1)
     for turn in range(2, stage.needs.clean_turns + 1):
-        for column in FIRST:
+        for column in stage.first:
             _prompt(stage, column, scene.build_clean(column, turn, stage.tag), turn)
         _wait_saved(stage, turn)
     stage.api.result(f"{stage.namespace}/{name_of(Column.DONE)}", turn=1)
@@ -66,7 +66,7 @@ def _lead_from(stage: Stage, node: str) -> None:
 
 
 def _wait_saved(stage: Stage, turn: int) -> None:
-    for column in FIRST:
+    for column in stage.first:
         expected = in_phase("Done") & has_turn(turn, "Clean") & has_checkpoint(turn)
         stage.world.wait_agent(stage.namespace, name_of(column), expected, CALM_LIMIT)
         stage.note(column, turn, scene.build_say(column, turn, stage.tag))
@@ -79,39 +79,49 @@ def _prompt(stage: Stage, column: Column, prompt: str, turn: int) -> None:
     stage.note(column, turn, scene.build_say(column, turn, stage.tag))
 
 
-def _begin_states(stage: Stage) -> CutHold:
-    sandboxes = stage.find_sandboxes()
-    cut, upload = CutHold(sandboxes[Column.CUTTING]), UploadHold(sandboxes[Column.UPLOADING])
-    cut.start()
-
-    gate = Gate(stage.world, stage.tag)
-
-    def release() -> None:
-        cut.release()
-        upload.release()
-        gate.open()
-
-    stage.release = release
+def _begin_states(stage: Stage) -> CutHold | None:
+    """Prompt everyone; the cut that is to be held, where there is one."""
+    cut = _hold(stage)
     turn = stage.needs.clean_turns + 1
-    for column in reversed(FIRST):
+    for column in reversed(stage.first):
         if prompt := scene.build_struck(column, turn, stage.tag):
             _prompt(stage, column, prompt, turn)
-    stage.world.apply(stage.namespace, *scene.build_late_agents(stage.tag))
-    for column in (Column.PROVISIONING, Column.HELD):
-        stage.note(column, 1, scene.build_say(column, 1, stage.tag))
+    if Column.HELD in stage.columns:
+        stage.world.apply(stage.namespace, *scene.build_late_agents(stage.tag))
+        for column in (Column.PROVISIONING, Column.HELD):
+            stage.note(column, 1, scene.build_say(column, 1, stage.tag))
     return cut
 
 
-def _wait_states(stage: Stage, cut: CutHold) -> None:
+def _hold(stage: Stage) -> CutHold | None:
+    """Lay hands on what would pass in a moment; `stage.release` takes them away."""
+    sandboxes, gate = stage.find_sandboxes(), Gate(stage.world, stage.tag)
+    cut = CutHold(sandboxes[Column.CUTTING]) if Column.CUTTING in stage.columns else None
+    upload = UploadHold(sandboxes[Column.UPLOADING]) if Column.UPLOADING in stage.columns else None
+
+    def release() -> None:
+        if cut:
+            cut.release()
+        if upload:
+            upload.release()
+        gate.open()
+
+    stage.release = release
+    if cut:
+        cut.start()
+    return cut
+
+
+def _wait_states(stage: Stage, cut: CutHold | None) -> None:
     end, turn = time.monotonic() + STATES_LIMIT, stage.needs.clean_turns + 1
+    checks = {column: check for column, check in CHECKS.items() if column in stage.columns}
     while True:
         agents = stage.read_agents()
-        missing = [column for column, check in CHECKS.items() if not check(stage, turn, agents)]
-        missing += [] if cut.caught.is_set() else [Column.CUTTING]
+        missing = [column for column, check in checks.items() if not check(stage, turn, agents)]
+        missing += [Column.CUTTING] if cut and not cut.caught.is_set() else []
         if not missing:
             return
         if time.monotonic() > end:
-            stage.release()
             raise DemoError(f"these did not get into their states: {', '.join(missing)}")
         time.sleep(LOOK)
 

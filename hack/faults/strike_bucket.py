@@ -12,7 +12,7 @@ from hack.chaos.processes import send_signal
 from hack.demo.install import PARTS
 from hack.faults.stage import Stage
 from hack.faults.strike_pod import find_struck, force_delete_pods
-from hack.faults.table import Column, find_cells
+from hack.faults.table import Column
 
 MINUTE = 60.0
 ASLEEP, AWAKE = 2.0, 0.4  # s; the bucket of a slow minute stands still and answers in turns
@@ -68,7 +68,7 @@ def damage_all(stage: Stage) -> Iterator[None]:
 
 def _damage(stage: Stage, choose: Callable[[Sequence[str]], Sequence[str]]) -> None:
     for column, keys in stage.list_checkpoints().items():
-        for key in choose(keys) if column in find_cells(stage.row) else ():
+        for key in choose(keys) if column in stage.struck else ():
             stage.bucket.write(key, damage(stage.bucket.read(key)))
             stage.damaged.add(key)
     force_delete_pods(stage, find_struck(stage))

@@ -16,7 +16,7 @@ from hack.chaos.operators import Operator
 from hack.chaos.processes import PROC, find_processes
 from hack.demo.run import DemoError
 from hack.faults.stage import Stage
-from hack.faults.table import Column, find_cells
+from hack.faults.table import Column
 from tests.support.e2e_objects import Json
 
 MEMORY, HOME = "512Mi", "256Mi"
@@ -30,8 +30,7 @@ Sandboxes = Mapping[Column, Operator]
 
 def find_struck(stage: Stage) -> Sandboxes:
     """The sandboxes of the row's cells."""
-    cells = find_cells(stage.row)
-    return {column: pod for column, pod in stage.find_sandboxes().items() if column in cells}
+    return {column: pod for column, pod in stage.find_sandboxes().items() if column in stage.struck}
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The rows and columns of the matrix, which cells cannot be, and which come with a later step. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 
@@ -103,6 +103,7 @@ LATER_COLUMNS = {
     Column.PAUSED_HIBERNATED: "joins with step 4",
     Column.BLOCKED: "joins with step 4",
 }
+TODAY = tuple(column for column in Column if column not in LATER_COLUMNS)
 LATER_ROWS = {Row.DISK_LOST: "joins with step 5", Row.CLUSTER_LOST: "joins with step 5"}
 
 TURNING = (Column.BEFORE_OUTPUT, Column.WITH_TEXT, Column.IN_TOOL)
@@ -133,9 +134,9 @@ def find_impossible(row: Row, column: Column) -> str:
     return ""
 
 
-def find_cells(row: Row) -> tuple[Column, ...]:
-    """The cells of a row that are run."""
-    return tuple(c for c in Column if not find_later(row, c) and not find_impossible(row, c))
+def find_cells(row: Row, columns: Sequence[Column] = TODAY) -> tuple[Column, ...]:
+    """The cells of a row that are run with these columns on the stage."""
+    return tuple(c for c in columns if not find_later(row, c) and not find_impossible(row, c))
 
 
 def list_rows() -> Iterator[Row]:
