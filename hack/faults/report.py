@@ -97,8 +97,8 @@ def _parse_cell(raw: Mapping[str, Any]) -> Cell:
 
 
 def choose_rows(report: Report, wanted: Sequence[Row], *, resume: bool, commit: str | None) -> list[Row]:
-    """The rows to run. With `resume` those are skipped that held at `commit`, at any where it is None."""
-    rows = [row for row in list_rows() if not wanted or row in wanted]
+    """The rows to run, those that are wanted in that order. With `resume` those are skipped that held at `commit`, at any where it is None."""
+    rows = list(wanted or list_rows())
     if not resume:
         return rows
     return [row for row in rows if not _has_held(report.get(row), commit)]
