@@ -67,6 +67,14 @@ test-component: venv pi ## One process with its real partner: Pi, SeaweedFS, Lit
 test-e2e: bootstrap ## Everything, on the cluster that CLUSTER names
 	@$(PYTEST) tests/e2e
 
+.PHONY: test-nodes
+test-nodes: bootstrap ## A node is cut off for good in the middle of a turn (two minutes)
+	@$(PYTEST) tests/e2e/test_node_lost.py -m long
+
+.PHONY: scene-hundred
+scene-hundred: bootstrap ## A hundred agents on two nodes, one of which is lost: all of them come back (a quarter of an hour)
+	@$(PYTEST) tests/e2e/test_hundred.py -m long
+
 .PHONY: chaos-ledger
 chaos-ledger: bootstrap ## Kill leaders for an hour while clients write: nothing acknowledged may be lost
 	@$(PYTHON) -m hack.chaos $(CHAOS_ARGS)

@@ -4,6 +4,7 @@ pytest tests/e2e                      the development cluster of this checkout, 
 CLUSTER=kind pytest tests/e2e         a kind cluster
 CLUSTER=current pytest tests/e2e      the current context, on purpose
 pytest tests/e2e -m smoke             one level of it
+pytest tests/e2e -m long              what takes minutes, and is left out where it is not named
 """
 
 import os
@@ -28,6 +29,7 @@ LEVELS = {
     "bad_input": "what goes wrong later, and in what words",
     "identity": "which run is which, and what deletion leaves",
     "disruptive": "takes away what other tests stand on; runs last",
+    "long": "takes minutes, and runs only where `-m` names it",
 }
 OURS = "alineo.dev/e2e"
 # In the names of namespaces: the ledger of a cluster that was used before remembers what ran in them.
@@ -40,8 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {words}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What disrupts others runs after them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What disrupts others runs after them, what takes minutes only by its name."""
+    if "long" not in config.getoption("markexpr"):
+        left_out = [item for item in items if item.get_closest_marker("long") is not None]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: item.get_closest_marker("disruptive") is not None)
 
 

@@ -11,7 +11,8 @@ from tests.e2e.conftest import Spaces
 from tests.support.e2e_expect import find_condition, has_checkpoint, has_come_back, has_condition, has_turn, in_phase
 from tests.support.e2e_gates import hold, open_gate, wait_at_gate
 from tests.support.e2e_ledger import count_turns, select, the_one
-from tests.support.e2e_objects import Json, bash, build_swarm, play, text
+from tests.support.e2e_nodes import build_preference, find_node
+from tests.support.e2e_objects import bash, build_swarm, play, text
 from tests.support.e2e_world import World
 
 pytestmark = pytest.mark.smoke
@@ -33,7 +34,7 @@ def node(world: World) -> str:
 @pytest.fixture(scope="module")
 def draining(world: World, space: str, node: str) -> Iterator["subprocess.Popen[str]"]:
     """`kubectl drain` under way, for two agents in a turn each."""
-    there = {"podTemplate": {"spec": {"affinity": _build_affinity(node)}}}
+    there = build_preference(node)
     fits = play(hold(before="echo first > ~/note"), text("Fitted in."), say="Fit in.")
     short = play(hold() | text(BEGUN), text("Never said."), say="Take long.")
     entries = [
@@ -54,15 +55,9 @@ def draining(world: World, space: str, node: str) -> Iterator["subprocess.Popen[
             world.kubectl(space, "uncordon", node)
 
 
-def _build_affinity(node: str) -> Json:
-    """Rather on this node than elsewhere."""
-    wanted = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]
-    rather = {"weight": 100, "preference": {"matchExpressions": wanted}}
-    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [rather]}}
-
-
 def _find_node(world: World, space: str, pod: str) -> str:
-    return str((world.read(Pod, space, pod) or {}).get("spec", {}).get("nodeName", ""))
+    found = world.read(Pod, space, pod)
+    return find_node(found) if found is not None else ""
 
 
 @pytest.mark.behaviour("3.4", "3.6", "3.14", "9.11")

@@ -64,15 +64,19 @@ def has_checkpoint(turn: int) -> Expectation:
     return Expectation(f"have the checkpoint of turn {turn} in the bucket", holds) & has_condition("Checkpointed")
 
 
-def has_come_back(rung: str, incarnation: int) -> Expectation:
-    """It runs in this incarnation and came back by this rung."""
+def has_incarnation(number: int) -> Expectation:
+    """Its sandbox is the one of this number."""
 
     def holds(obj: Json) -> bool:
-        status = status_of(obj)
-        back, sandbox = status.get("restore") or {}, status.get("sandbox") or {}
-        return (back.get("rung"), sandbox.get("incarnation")) == (rung, incarnation)
+        return (status_of(obj).get("sandbox") or {}).get("incarnation") == number
 
-    return Expectation(f"be back by {rung} as incarnation {incarnation}", holds) & has_condition("Ready")
+    return Expectation(f"be incarnation {number}", holds)
+
+
+def has_come_back(rung: str, incarnation: int) -> Expectation:
+    """It runs in this incarnation and came back by this rung."""
+    back = Expectation(f"be back by {rung}", lambda o: (status_of(o).get("restore") or {}).get("rung") == rung)
+    return back & has_incarnation(incarnation) & has_condition("Ready")
 
 
 def compute_kstatus(obj: Json) -> str:
