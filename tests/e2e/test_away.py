@@ -65,7 +65,7 @@ def test_a_turn_that_still_runs_is_followed_on(
     assert "made" in str(heard[3]["payload"]["data"])
     assert back["seq"] > heard[0]["seq"]
     open_gate(world, space, f"{STAYS}-1", "later")
-    answer = api.result(f"{space}/{STAYS}", turn=1, wait=30)
+    answer = api.result(f"{space}/{STAYS}", turn=1, wait=180)
     assert (answer.body["outcome"], answer.body["result"]) == ("success", "Stayed on.")
     asked = [one for one in model.find("Stay on.") if one["roles"][-1] == "user"]
     assert len(asked) == 1

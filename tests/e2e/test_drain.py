@@ -73,7 +73,7 @@ def test_a_turn_longer_than_its_grace_is_cut_with_what_survives(
     assert the_one(rows, "handle.settled", turn=1)["payload"]["result"] == BEGUN
     assert _find_node(world, space, f"{SHORT}-2") != node
     api.prompt(key, "What happened?")
-    said = api.result(key, turn=2, wait=60).body["result"]
+    said = api.result(key, turn=2, wait=180).body["result"]
     assert said.startswith("SEEN 1: [Turn 1 was cut off")
     assert "bash" in said
 
@@ -86,8 +86,8 @@ def test_a_turn_that_fits_goes_on_and_no_new_one_begins(
     assert (world.read(Pod, space, f"{FITS}-1") or {})["metadata"].get("deletionTimestamp")
     assert api.prompt(key, play(bash("cat ~/note"), {"recall": True}, say="And then?")).body["turn"] == 2
     open_gate(world, space, f"{FITS}-1")
-    assert api.result(key, turn=1, wait=60).body["result"] == "Fitted in."
-    assert api.result(key, turn=2, wait=90).body["result"] == "SEEN 2: Fit in. | And then?"
+    assert api.result(key, turn=1, wait=180).body["result"] == "Fitted in."
+    assert api.result(key, turn=2, wait=180).body["result"] == "SEEN 2: Fit in. | And then?"
     assert draining.wait(60) == 0, draining.stdout.read() if draining.stdout else ""
 
 

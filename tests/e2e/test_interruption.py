@@ -66,7 +66,7 @@ def test_ask_blocks_the_agent_and_leaves_its_handle_pending(
 def test_a_prompt_decides_and_it_goes_on(world: World, api: ControlApi, space: str, cut: None) -> None:
     key = f"{space}/{ASKED}"
     turn = api.prompt(key, play({"recall": True}, say="Then go on.")).body["turn"]
-    said = api.result(key, turn=turn, wait=60).body["result"]
+    said = api.result(key, turn=turn, wait=180).body["result"]
     assert said.startswith("SEEN 1: [Turn 1 was cut off")
     assert "bash" in said
     assert said.endswith("Then go on.")

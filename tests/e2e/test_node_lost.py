@@ -35,7 +35,7 @@ def test_an_agent_of_a_lost_node_is_replaced_and_the_old_one_is_fenced(
         back = world.wait_agent(space, AGENT, has_turn(2, "Interrupted") & has_come_back("Restore", 2), limit=240)
         assert find_condition(back, "Interrupted")["reason"] == "NodeLost"
         api.prompt(key, play({"recall": True}, say="Third."))
-        assert api.result(key, turn=3, wait=60).body["result"].startswith("SEEN 2: First. | [Turn 2 was cut off")
+        assert api.result(key, turn=3, wait=180).body["result"].startswith("SEEN 2: First. | [Turn 2 was cut off")
         world.wait_agent(space, AGENT, has_checkpoint(3))
     open_gate(world, space, f"{AGENT}-1")
     world.wait_gone(Pod, space, f"{AGENT}-1", limit=180)
@@ -45,7 +45,7 @@ def test_an_agent_of_a_lost_node_is_replaced_and_the_old_one_is_fenced(
     assert not [row for row in rows if row["seq"] > the_one(rows, "agent.turn_interrupted")["seq"]
                 and row["payload"].get("incarnation", 2) == 1]  # fmt: skip
     api.prompt(key, "Fourth.")
-    said = api.result(key, turn=4, wait=60).body["result"]
+    said = api.result(key, turn=4, wait=180).body["result"]
     assert said.startswith("SEEN 3: First. | [Turn 2 was cut off")
     assert said.endswith("Third. | Fourth.")
     world.wait_agent(space, AGENT, has_checkpoint(4) & has_condition("Interrupted", "False"))

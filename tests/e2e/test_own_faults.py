@@ -83,7 +83,7 @@ def test_a_container_that_was_killed_comes_back_in_its_pod_and_answers_from_memo
     back = world.wait_agent(space, KILLED, has_turn(2, "Interrupted") & has_come_back("Resume", 1))
     assert find_condition(back, "Interrupted")["reason"] == "ContainerKilled"
     api.prompt(key, play({"recall": True}, say="And now?"))
-    said = api.result(key, turn=3, wait=60).body["result"]
+    said = api.result(key, turn=3, wait=180).body["result"]
     assert said.startswith("SEEN 2: Keep it. | [Turn 2 was cut off")
     assert said.endswith("And now?")
     world.wait_agent(space, KILLED, in_phase("Done") & has_condition("Interrupted", "False") & has_checkpoint(3))
@@ -105,6 +105,6 @@ def test_the_second_failure_of_its_own_holds_it_until_somebody_decides(
     held = world.wait_agent(space, LARGE, in_phase("Blocked") & has_condition("Stalled", "True", "TooManyFailures"))
     assert "raise sandbox.resources.limits.memory" in find_condition(held, "Stalled")["message"]
     turn = api.prompt(key, play(bash("cat ~/kept"), text("Enough."), say="Do less.")).body["turn"]
-    assert api.result(key, turn=turn, wait=90).body["result"] == "Enough."
+    assert api.result(key, turn=turn, wait=180).body["result"] == "Enough."
     world.wait_agent(space, LARGE, in_phase("Done") & has_condition("Stalled", "False"))
     assert len(select(world.read_ledger(agent=key), "agent.supervision_needed")) == 1
