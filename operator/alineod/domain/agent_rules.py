@@ -6,6 +6,7 @@ sandbox that is any good, does its bridge answer, by which rung did it come back
 
 from collections.abc import Callable
 
+from alineod.domain import gone_rules as gone
 from alineod.domain import ladder_rules as ladder
 from alineod.domain import life_rules as life
 from alineod.domain import sandbox_rules as sandbox
@@ -26,7 +27,7 @@ RULES: tuple[Rule, ...] = (
     life.rule_wait,
     ladder.rule_pod_made,
     ladder.rule_released,
-    ladder.rule_sandbox_gone,
+    gone.rule_sandbox_gone,
     ladder.rule_stale_pods,
     sandbox.rule_pod_leaving,
     ladder.rule_restored,

@@ -5,7 +5,7 @@ from alineod.domain import events as ev
 from alineod.domain.actions import Append, Decision, DeletePod, Standing
 from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, AgentObject, RunFacts
-from alineod.domain.ladder_rules import remove_pod
+from alineod.domain.gone_rules import remove_pod
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_end, build_parent_lost, entry
 from alineod.domain.waits import decide_wait

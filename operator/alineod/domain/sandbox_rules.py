@@ -3,9 +3,10 @@
 from alineod.crd.agent import StartFrom
 from alineod.domain import events as ev
 from alineod.domain.actions import Append, Decision, Drive, Probe, Standing
+from alineod.domain.ends import TRIES
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, PodFacts, Trouble
-from alineod.domain.ladder_rules import TRIES, rule_reattach
+from alineod.domain.ladder_rules import rule_reattach
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import MAX_MESSAGE, build_parent_lost, entry
 from alineod.domain.turn_starts import build_turn_start

@@ -17,7 +17,7 @@ from alineod.domain.actions import (
     Probe,
 )  # fmt: skip
 from alineod.domain.facts import AgentFacts, AgentObject, Trouble
-from alineod.domain.ladder_rules import build_taken
+from alineod.domain.gone_rules import build_taken
 from alineod.errors import Conflict, Refused, Unavailable
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource, read_owner_uids
 from alineod.podspec import names

@@ -9,8 +9,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from alineod.domain.actions import Decision, Probe
+from alineod.domain.ends import TRIES
 from alineod.domain.facts import AgentFacts
-from alineod.domain.ladder_rules import TRIES
 from alineod.domain.state import State
 
 

@@ -9,16 +9,10 @@ from alineod.domain import events as ev
 from alineod.domain.actions import Action, Append, CreatePod, Decision, DeletePod, Probe
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
+from alineod.domain.ends import MAX_CRASHES, NODE_LOST_AFTER, find_end
 from alineod.domain.events import LedgerState, Outcome, Rung
 from alineod.domain.facts import AgentFacts, PodPhase, Trouble
-from alineod.domain.ladder_rules import (
-    BACK_OFF,
-    MAX_CRASHES,
-    MAX_SANDBOXES,
-    NODE_LOST_AFTER,
-    STOP_GRACE,
-    find_end,
-)  # fmt: skip
+from alineod.domain.gone_rules import BACK_OFF, MAX_SANDBOXES, STOP_GRACE
 from alineod.domain.state import AgentState, InboxMessage, Pod
 from alineod.domain.turn_ends import TOO_MANY_FAILURES
 from alineod.wire.turns import TurnState
