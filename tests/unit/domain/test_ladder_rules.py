@@ -11,9 +11,9 @@ from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
 from alineod.domain.ends import MAX_CRASHES, NODE_LOST_AFTER, find_end
 from alineod.domain.events import LedgerState, Outcome, Rung
-from alineod.domain.facts import AgentFacts, PodPhase, Trouble
+from alineod.domain.facts import AgentFacts, Peer, PodPhase, Trouble
 from alineod.domain.gone_rules import BACK_OFF, MAX_SANDBOXES, STOP_GRACE
-from alineod.domain.state import AgentState, InboxMessage, Pod
+from alineod.domain.state import AgentState, Handle, InboxMessage, Pod
 from alineod.domain.turn_ends import TOO_MANY_FAILURES
 from alineod.wire.turns import TurnState
 from tests.unit.domain.builders import (
@@ -295,3 +295,20 @@ def test_what_was_lost_is_tried_again_by_a_later_leader_and_what_was_stopped_is_
     assert (again.state, again.reason) == (LedgerState.FAILED, "TriedAgain")
     aborted = build_ledger(LedgerState.ABORTED, closed=True, ended_epoch=6, outcome=Outcome.ABORTED)
     assert decide_agent(build_facts(ledger=aborted, epoch=7)).rule == "closed"
+
+
+@pytest.mark.behaviour("5.15", "5.12")
+def test_a_child_whose_parent_cannot_come_back_is_lost_until_the_parent_is_there_again() -> None:
+    forking = build_object(spec=build_spec(parent="x"), parent="x")
+    child = build_ledger(LedgerState.SPAWNING, pod=None, incarnation=0, turn=None, last_clean_turn=None)
+    gone = Peer("research/survey-x", Handle(), closed=True, has_sandbox=False, gone=True)
+    facts = build_facts(object=forking, ledger=child, pod=None, peers={"x": gone}, epoch=6)
+    ended, settled = _bodies(decide_agent(facts))
+    assert isinstance(ended, ev.AgentEnded)
+    assert isinstance(settled, ev.HandleSettled)
+    assert (ended.outcome, settled.outcome, ended.reason) == (Outcome.LOST, Outcome.LOST, "ParentLost")
+    lost = replace(child, state=LedgerState.LOST, closed=True, ended_epoch=6, outcome=Outcome.LOST)
+    assert decide_agent(replace(facts, ledger=lost, epoch=7)).rule == "closed"
+    (again,) = _bodies(decide_agent(replace(facts, ledger=lost, epoch=7, peers={"x": replace(gone, gone=False)})))
+    assert isinstance(again, ev.AgentStateChanged)
+    assert again.state is LedgerState.SPAWNING
