@@ -62,3 +62,8 @@ def test_the_help_lists_every_target_once() -> None:
     assert len(targets) == len(set(targets))
     phony = set(" ".join(re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)).split())
     assert set(targets) <= phony
+
+
+def test_every_decision_is_in_the_index() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+    assert [page.name for page in sorted((ROOT / "docs/decisions").glob("*.md")) if page.name not in index] == []
