@@ -25,6 +25,7 @@ from alineod.wire.base import encode
 from alineod.wire.turns import ErrorKind, Session, TurnError, TurnState
 
 _START_LIMIT = 60.0  # s until Pi answers at all
+_STARTS = 3  # before the prompt is given nothing has happened, so Pi may be started again
 _ASK_LIMIT = 60.0  # s for a question about a large session
 _ABORT_LIMIT = 10.0  # s for an abort to settle
 
@@ -117,8 +118,7 @@ class PiRun:
         await process.kill()
 
     async def _converse(self) -> Outcome:
-        process = self._process = await self._pi.start(self._job.env, self._hear)
-        state = await process.call("get_state", _START_LIMIT)
+        process, state = await self._start()
         self._turn = replace(self._turn, priced=pi_config.has_price(state))
         if problem := pi_config.explain_model(self._pi.settings.harness.model, state):
             return self._failed(ErrorKind.HARNESS, problem)
@@ -136,6 +136,22 @@ class PiRun:
         if outcome.state is not TurnState.CLEAN:
             return outcome
         return replace(outcome, session=await self._session(process, state))
+
+    async def _start(self) -> tuple[PiProcess, Record]:
+        """A Pi that answers, and its state."""
+        for _ in range(_STARTS - 1):
+            try:
+                return await self._launch()
+            except AlineoError:
+                if self._aborting:
+                    raise
+                if self._process is not None:
+                    await self._process.close()
+        return await self._launch()
+
+    async def _launch(self) -> tuple[PiProcess, Record]:
+        process = self._process = await self._pi.start(self._job.env, self._hear)
+        return process, await process.call("get_state", _START_LIMIT)
 
     async def _until_settled(self, process: PiProcess) -> bool:
         """Whether the turn settled; False when Pi has gone before."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.component.bridge.bridge_rig import Bridge, until
+from tests.component.bridge.bridge_rig import Bridge, ScriptedModel, until
 
 
 def reason(bridge: Bridge, wanted: str) -> str:
@@ -72,6 +72,22 @@ def test_a_harness_that_is_not_built_yet_is_said_to_be_so(make_bridge: Callable[
 def test_a_harness_that_does_not_come_up_is_told_in_its_own_words(make_bridge: Callable[..., Bridge]) -> None:
     bridge = make_bridge(ALINEO_HARNESS='{"command": ["no-such-pi"]}').start(ready=False)
     assert "no-such-pi" in reason(bridge, "HarnessFailed")
+
+
+def test_a_harness_that_goes_before_it_was_asked_anything_is_started_again(
+    make_bridge: Callable[..., Bridge], model: ScriptedModel
+) -> None:
+    bridge = make_bridge()
+    spec = json.loads(bridge.environment["ALINEO_HARNESS"])
+    broken = bridge.directory / "broken"
+    guard = f'if rm {broken} 2>/dev/null; then echo no luck >&2; exit 3; fi; exec "$@"'
+    spec["command"] = ["/bin/sh", "-c", guard, "sh", *spec["command"]]
+    bridge.environment["ALINEO_HARNESS"] = json.dumps(spec)
+    bridge.start()
+    broken.touch()
+    assert bridge.turn(1, "started again")["state"] == "clean"
+    assert not broken.exists()
+    assert [one["users"] for one in model.log() if "started again" in one["users"][-1]] == [["started again"]]
 
 
 def test_a_model_that_the_harness_does_not_know_is_named(make_bridge: Callable[..., Bridge]) -> None:
