@@ -22,6 +22,7 @@ from alineod.wire.archives import GrantRequest
 from alineod.wire.turns import Grant
 
 _MARGIN = 60.0  # s a grant must still be good for
+_HASTE = 1.0  # s between tries at the end: what is not recorded by then is lost with the pod
 _log = logging.getLogger("alineod.checkpointer")
 
 Put = Callable[[Grant, Path, int, str], None]
@@ -84,9 +85,13 @@ class Uploader:
             if self._draining.is_set() and not attempt:
                 self._idle.set()
                 return
-            if self._news.wait(compute_delay(attempt) if attempt else None):
+            if self._news.wait(self._compute_wait(attempt)):
                 self._news.clear()
                 attempt = 0
+
+    def _compute_wait(self, attempt: int) -> float | None:
+        delay = compute_delay(attempt) if attempt else None
+        return min(delay, _HASTE) if delay is not None and self._draining.is_set() else delay
 
     def pass_once(self) -> bool:
         """Try once to bring each checkpoint on, the newest first; whether nothing is left to do."""

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import pytest
 
+from alineod.checkpointer import uploads
 from alineod.checkpointer.remote import Operator
 from alineod.checkpointer.uploads import Uploader
 from alineod.checkpoints.store import Progress, Store, Stored
@@ -175,3 +176,19 @@ def test_one_that_is_pushed_out_meanwhile_is_forgotten(tmp_path: Path) -> None:
     assert uploader.pass_once()
     assert world.ledger == {turn: f"k{turn}" for turn in (2, 3, 4)}
     assert [one.report.turn for one in store.read_all()] == [4, 3, 2]
+
+
+def test_at_the_end_there_is_no_long_wait_between_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "_HASTE", 0.01)
+    world, left = World(), iter(range(12))
+
+    def report(report: CheckpointReport) -> Recorded:
+        if next(left, None) is not None:
+            raise Unavailable("Unreachable", "there is no leader for a moment")
+        return World.report(world, report)
+
+    monkeypatch.setattr(world, "report", report)
+    uploader = Uploader(fill(tmp_path, 1), world, lambda: NOW, world.put)
+    uploader.start()
+    uploader.drain(30.0)
+    assert world.ledger == {1: "k1"}
