@@ -1,17 +1,17 @@
 """`python3 -m hack.faults.page [--check]`: docs/durability-contract.md, from docs/fault-matrix.json.
 
-The page says what survives what, and claims nothing that the report does not hold: a cell of its table is a claim about
-some invariants in every cell of some rows. `--check` writes nothing and fails where the page says anything else.
+The page says what survives what, and claims nothing that the report does not hold. `--check` writes nothing and fails
+where the page says anything else.
 """
 
 import argparse
 import difflib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from hack.faults.judge import INVARIANTS
+from hack.faults.claims import CRASHES, LAYERS, Crash, claim, walk
+from hack.faults.invariants import INVARIANTS
 from hack.faults.prose import AFTER, BEFORE
 from hack.faults.report import Cell, Report, Result, find_cell, parse, render
 from hack.faults.table import COLUMN_WORDS, LATER_ROWS, ROW_WORDS, Column, Row
@@ -19,51 +19,6 @@ from hack.faults.table import COLUMN_WORDS, LATER_ROWS, ROW_WORDS, Column, Row
 ROOT = Path(__file__).resolve().parents[2]
 REPORT, PAGE = "docs/fault-matrix.json", "docs/durability-contract.md"
 BANNER = f"<!-- Written by `make generate` from {REPORT}, which `make fault-matrix` writes. Change it there. -->\n\n"
-SHOWN = 6  # cells that are named in one place
-
-
-@dataclass(frozen=True)
-class Layer:
-    """Something that is to survive: the invariants that show it, and what is claimed where they hold."""
-
-    name: str
-    invariants: Sequence[str]
-    claim: str
-
-
-@dataclass(frozen=True)
-class Crash:
-    """A kind of trouble: the rows that stand for it."""
-
-    name: str
-    rows: Sequence[Row]
-
-
-LAYERS = (
-    Layer("Sandbox and conversation", ("back", "conversation"), "yes, to the last turn that is saved, or better"),
-    Layer("Files of the home and `/workspace`", ("files",), "yes, those of the same turn"),
-    Layer("Ledger, and what `status` shows of it", ("recorded", "chain", "status"), "yes, all of it"),
-    Layer("Tree and waits", ("edges", "waiters"), "yes, all of it"),
-    Layer("Side effects of a turn", ("once",), "at least once, and never repeated in silence"),
-)
-CRASHES = (
-    Crash(
-        "the operator crashes, or cannot reach the cluster",
-        (Row.OPERATOR_KILLED, Row.TWO_LEADERS, Row.OPERATOR_UPGRADED, Row.API_SERVER_AWAY),
-    ),
-    Crash(
-        "a process or container is lost",
-        (Row.HARNESS_KILLED, Row.BRIDGE_KILLED, Row.BRIDGE_HUNG, Row.AGENT_OOM, Row.CONTAINER_KILLED),
-    ),
-    Crash("a pod is lost", (Row.POD_DELETED, Row.POD_FORCE_DELETED, Row.POD_EVICTED, Row.EVICTED_FOR_STORAGE)),
-    Crash(
-        "a node is lost",
-        (Row.OPERATOR_AND_NODE_GONE, Row.NODE_DRAINED, Row.NODE_CUT_AND_BACK, Row.NODE_CUT_FOR_GOOD),
-    ),
-    Crash("a node or the cluster reboots", (Row.NODE_REBOOTED, Row.CLUSTER_REBOOTED)),
-    Crash("the bucket is in trouble", (Row.BUCKET_AWAY, Row.BUCKET_SLOW, Row.NEWEST_DAMAGED, Row.ALL_DAMAGED)),
-    Crash("a disk or the cluster is lost", (Row.DISK_LOST, Row.CLUSTER_LOST)),
-)
 
 
 def build_page(report: Report) -> str:
@@ -81,53 +36,14 @@ def _build_claims(report: Report) -> str:
     return "\n".join([*lines, ""])
 
 
-def claim(report: Report, crash: Crash, layer: Layer) -> str:
-    """What is claimed: only what every cell of every row of the crash has shown."""
-    if all(row in LATER_ROWS for row in crash.rows):
-        return "not yet (step 5)"
-    failed, unknown = [], []
-    for row, column, cell in _walk(report, crash.rows):
-        if cell.result is Result.NOT_RUN or not set(layer.invariants) <= {*cell.checked, *_broken(cell)}:
-            unknown.append(row)
-        elif _broken(cell) & set(layer.invariants):
-            failed.append(f"{row} × {column}")
-    if unknown:
-        return (
-            f"not shown: {_shorten(sorted(set(unknown)))}" if len(set(unknown)) < len(crash.rows) else "not shown yet"
-        )
-    return f"**not always**: {_shorten(failed)}" if failed else layer.claim
-
-
 def _describe_proof(report: Report, crash: Crash) -> str:
     """The rows and how many cells of each were run, with the newest date."""
     if all(row in LATER_ROWS for row in crash.rows):
         return "–"
-    cells = [cell for _, _, cell in _walk(report, crash.rows) if cell.result is not Result.NOT_RUN]
+    cells = [cell for _, _, cell in walk(report, crash.rows) if cell.result is not Result.NOT_RUN]
     dates = [found.date for row in crash.rows if (found := report.get(row))]
     when = f", {min(dates)}" if dates else ""
     return f"{', '.join(crash.rows)}: {len(cells)} cells{when}"
-
-
-def _walk(report: Report, rows: Sequence[Row]) -> Iterator[tuple[Row, Column, Cell]]:
-    """Every cell that can be run today."""
-    for row in rows:
-        for column in Column:
-            cell = find_cell(report, row, column)
-            if cell.result not in (Result.LATER, Result.IMPOSSIBLE):
-                yield row, column, cell
-
-
-def _broken(cell: Cell) -> set[str]:
-    """The invariants that a cell has not held; all of them where it was not played to its end."""
-    if cell.result is not Result.FAILED:
-        return set()
-    named = {words.partition(":")[0] for words in cell.words}
-    return named if named and named <= set(INVARIANTS) else set(INVARIANTS)
-
-
-def _shorten(words: Sequence[str]) -> str:
-    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
-    return f"{', '.join(words[:SHOWN])}{more}"
 
 
 def _build_gaps(report: Report) -> str:
@@ -137,7 +53,7 @@ def _build_gaps(report: Report) -> str:
         "- Losing a disk or the whole cluster: joins in step 5, and is not shown until then.",
     ]
     lines.append("- Paused and blocked agents: their columns join with step 4.")
-    for row, column, cell in _walk(report, list(Row)):
+    for row, column, cell in walk(report, list(Row)):
         if cell.result is Result.FAILED:
             lines.append(f"- {row} × {column}: {_escape('; '.join(cell.words))[:300]}")
     return "\n".join([*lines, ""])

@@ -97,10 +97,7 @@ def _parse_cell(raw: Mapping[str, Any]) -> Cell:
 
 
 def choose_rows(report: Report, wanted: Sequence[Row], *, resume: bool, commit: str | None) -> list[Row]:
-    """The rows to run, those that are wanted in that order.
-
-    With `resume` those are skipped that held at `commit`, or at any commit where it is None.
-    """
+    """The rows to run, in the order wanted. With `resume` not those that held at `commit`, at any where it is None."""
     rows = list(wanted or list_rows())
     if not resume:
         return rows

@@ -11,7 +11,8 @@ from hack.demo.forward import Forward
 from hack.demo.install import Images
 from hack.faults.collect import ask_everybody, build_evidence, describe_phases, find_readable, look
 from hack.faults.evidence import Evidence, render
-from hack.faults.judge import INVARIANTS, find_rung, judge
+from hack.faults.invariants import INVARIANTS
+from hack.faults.judge import find_rung, judge
 from hack.faults.report import Cell, Result
 from hack.faults.rest import LIMIT, wait_rest
 from hack.faults.scene import Needs

@@ -10,8 +10,9 @@ from pykube.objects import Pod
 from hack.chaos.operators import parse_operator
 from hack.chaos.processes import send_signal
 from hack.demo.install import PARTS
+from hack.faults.sandboxes import find_struck
 from hack.faults.stage import Stage
-from hack.faults.strike_pod import find_struck, force_delete_pods
+from hack.faults.strike_pod import force_delete_pods
 from hack.faults.table import Column
 
 MINUTE = 60.0

@@ -9,8 +9,8 @@ from pykube.objects import Node
 
 from hack.demo.run import DemoError
 from hack.demo.target import devcluster
+from hack.faults.sandboxes import find_struck, is_replaced, wait_struck
 from hack.faults.stage import STRUCK, Stage
-from hack.faults.strike_pod import find_struck, is_replaced, wait_struck
 
 DRAIN_LIMIT = 300  # s
 AWAY = 15.0  # s a cut node stays away after the cluster has noticed

@@ -1,6 +1,6 @@
 """Faults of single sandboxes, struck all at once: processes, containers and pods.
 
-Signals go to processes of the row's own containers, looked up by their cgroup just before.
+Each returns when the cluster shows that it has struck.
 """
 
 import json
@@ -8,29 +8,28 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hack.chaos.operators import Operator
-from hack.chaos.processes import PROC, find_processes
+from hack.chaos.processes import PROC
 from hack.demo.run import DemoError
+from hack.faults.sandboxes import (
+    Sandboxes,
+    find_first,
+    find_harness,
+    find_memory_group,
+    find_struck,
+    is_over,
+    is_replaced,
+    wait_struck,
+)
 from hack.faults.stage import Stage
-from hack.faults.table import Column
-from tests.support.e2e_objects import Json
 
 MEMORY, HOME = "512Mi", "256Mi"
 EATEN = 1 << 30  # bytes that are asked for
 FILLED = 400 << 20  # bytes that are written
-STRUCK_LIMIT = 120.0  # s until the cluster shows what was done
 EATER = f"import time; held = bytearray({EATEN}); time.sleep(60)"
-MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
-Sandboxes = Mapping[Column, Operator]
-
-
-def find_struck(stage: Stage) -> Sandboxes:
-    """The sandboxes of the row's cells."""
-    return {column: pod for column, pod in stage.find_sandboxes().items() if column in stage.struck}
 
 
 @contextmanager
@@ -124,7 +123,7 @@ def exhaust_storage(stage: Stage) -> Iterator[None]:
     for sandbox in sandboxes.values():
         with Path(f"/proc/{find_first(sandbox.containers['agent'])}/root/root/filled").open("wb") as file:
             file.write(bytes(FILLED))
-    wait_struck(stage, sandboxes, "be evicted", lambda pod, _: _is_over(pod))
+    wait_struck(stage, sandboxes, "be evicted", lambda pod, _: is_over(pod))
     stage.release()
     yield
 
@@ -137,60 +136,6 @@ def _restarting(stage: Stage, *, must: bool = True) -> Iterator[Sandboxes]:
     stage.release()
     with suppress(*([] if must else [AssertionError])):
         wait_struck(stage, sandboxes, "have another container", is_replaced)
-
-
-def wait_struck(stage: Stage, sandboxes: Sandboxes, what: str, is_struck: Callable[[Json | None, str], bool]) -> None:
-    """Wait until each pod has been struck; `is_struck` has the pod, and the id of its agent's container before."""
-
-    def look() -> bool:
-        pods = stage.read_pods()
-        return all(is_struck(pods.get(one.name), one.containers.get("agent", "")) for one in sandboxes.values())
-
-    stage.world.until(f"every struck pod should {what}", look, stage.namespace, STRUCK_LIMIT)
-
-
-def is_replaced(pod: Json | None, container: str) -> bool:
-    """The pod is another, is going, or runs another container than this."""
-    if _is_over(pod) or pod is None:
-        return True
-    found = [s for s in pod["status"].get("containerStatuses") or () if s["name"] == "agent"]
-    return bool(found) and not str(found[0].get("containerID") or container).endswith(container)
-
-
-def _is_over(pod: Json | None) -> bool:
-    return pod is None or "deletionTimestamp" in pod["metadata"] or pod["status"].get("phase") == "Failed"
-
-
-def find_first(container: str) -> int:
-    """PID 1 of a container, by its number on this machine."""
-    return next(pid for pid in find_processes([container]) if read_inner(pid) == 1)
-
-
-def read_inner(pid: int) -> int:
-    """A process's number in its own namespace."""
-    lines = (PROC / str(pid) / "status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])
-
-
-def find_harness(container: str) -> list[int]:
-    """Pi's processes in a container; none while no turn runs."""
-    found: list[int] = []
-    for pid in find_processes([container]):
-        with suppress(OSError):  # it has ended meanwhile
-            if is_harness((PROC / str(pid) / "cmdline").read_bytes()):
-                found.append(pid)
-    return found
-
-
-def is_harness(cmdline: bytes) -> bool:
-    """Whether this is Pi: by the command it is started with, or by the title it gives itself later."""
-    return b"--mode\0rpc\0" in cmdline or cmdline.rstrip(b"\0 ") == b"pi"
-
-
-def find_memory_group(cgroup: str) -> Path:
-    """The directory of the memory controller that the text of a /proc/<pid>/cgroup names."""
-    lines = [line.split(":", 2) for line in cgroup.splitlines()]
-    return MEMORY_GROUPS / next(path for _, controllers, path in lines if controllers == "memory").lstrip("/")
 
 
 def _start_in(group: Path) -> subprocess.Popen[bytes]:

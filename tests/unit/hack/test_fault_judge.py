@@ -7,7 +7,8 @@ import pytest
 
 from hack.faults import evidence as kept
 from hack.faults.evidence import Answer, Chain, Evidence, Look
-from hack.faults.judge import INVARIANTS, find_rung, judge
+from hack.faults.invariants import INVARIANTS
+from hack.faults.judge import find_rung, judge
 from hack.faults.table import Column
 
 Json = dict[str, Any]

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from hack.faults.judge import INVARIANTS
-from hack.faults.page import CRASHES, LAYERS, PAGE, REPORT, ROOT, build_page, check, claim
+from hack.faults.claims import CRASHES, LAYERS, claim
+from hack.faults.invariants import INVARIANTS
+from hack.faults.page import PAGE, REPORT, ROOT, build_page, check
 from hack.faults.report import Cell, Result, RowReport, choose_rows, describe, find_cell, parse, render
 from hack.faults.strike import STRIKES
 from hack.faults.table import COLUMN_WORDS, ROW_WORDS, Column, Row, find_cells, list_rows

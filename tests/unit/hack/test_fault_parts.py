@@ -8,9 +8,9 @@ import pytest
 
 from hack.faults.collect import build_look, join_logs, parse_turn
 from hack.faults.rest import NO_TURN, find_unrest
+from hack.faults.sandboxes import find_memory_group, is_harness, is_replaced
 from hack.faults.scene import FIRST, Needs, build_ask, build_first_swarm, build_late_agents, build_struck, name_of
 from hack.faults.strike_bucket import damage
-from hack.faults.strike_pod import find_memory_group, is_harness, is_replaced
 from hack.faults.table import LATER_COLUMNS, Column
 
 Json = dict[str, Any]
