@@ -6,7 +6,7 @@ from typing import assert_never
 from alineod.bridge.epochs import Epochs
 from alineod.bridge.journal import Journal
 from alineod.bridge.memory import Answer
-from alineod.bridge.prepare import Preparation, Standing
+from alineod.bridge.prepare import DRAINING, Preparation, Standing
 from alineod.bridge.turns import Turns
 from alineod.errors import Refused
 from alineod.httpd import Request, Response, Route, Stream, build_json, build_problem
@@ -50,9 +50,7 @@ class Api:
 
     async def healthz(self, _: Request) -> Response:
         """Whether turns are taken here; one that runs does not change that, so that readiness does not flap."""
-        standing = self._preparation.standing
-        if self._turns.draining:
-            standing = Standing("Draining", "the sandbox is shutting down")
+        standing = DRAINING if self._turns.draining else self._preparation.standing
         return build_json({"ok": True}) if standing.ready else build_problem(503, standing.reason, standing.message)
 
     async def state(self, _: Request) -> Response:

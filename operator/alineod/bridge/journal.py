@@ -23,6 +23,7 @@ from alineod.wire.turns import JOURNAL_DAMAGED, JOURNAL_LOST, JournalRecord, Ses
 
 _BATCH = 256 * 1024  # bytes read from disk at a time, for one reader
 _KEPT_TURNS = 16  # segments that stay although they were read
+_POLL = 0.1  # s
 _RESERVE = 1000  # numbers that are marked at a time as given out
 
 
@@ -39,6 +40,7 @@ class Journal:
         self._followers: set[Follower] = set()
         self._turn = (0, "")  # the one that runs
         self._closed = False
+        self._told = 0  # the highest number that a follower was given
         self._safe = self.mark.safe  # the highest number a reader says it has
 
     @property
@@ -136,13 +138,22 @@ class Journal:
                 async for seq, chunk in self._stored(follower.seq):
                     follower.seq = seq
                     yield chunk
+                    self._told = max(self._told, follower.seq)
                 if self._closed:
                     return
                 # Nothing was awaited since the last read: between what was read and what is queued there is no gap.
                 async for chunk in follower.live(self._running_text()):
                     yield chunk
+                    self._told = max(self._told, follower.seq)
         finally:
             self._followers.discard(follower)
+
+    async def until_told(self, seq: int, seconds: float) -> None:
+        """Wait until a follower was given this record, or the time is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.0)):
+                while self._told < seq:  # noqa: ASYNC110  (once, at the end of a sandbox)
+                    await asyncio.sleep(_POLL)
 
     async def _stored(self, after: int) -> AsyncIterator[tuple[int, bytes]]:
         place = self._segments.find(after)

@@ -14,7 +14,7 @@ from alineod.bridge.epochs import Epochs
 from alineod.bridge.harness import Harness
 from alineod.bridge.journal import Journal
 from alineod.bridge.pi import Pi
-from alineod.bridge.prepare import Preparation, Standing, read_report, read_session, read_token
+from alineod.bridge.prepare import DRAINING, Preparation, Standing, read_report, read_session, read_token
 from alineod.bridge.processes import Children
 from alineod.bridge.settings import Settings, parse_settings
 from alineod.bridge.setup import SetupScript
@@ -76,7 +76,7 @@ class _Bridge:
         preparing = asyncio.create_task(preparation.run())
         code = await _until_over(shutdown, turns)
         preparing.cancel()
-        await turns.drain(settings.drain_grace)
+        await turns.drain(settings.drain_grace, settings.cut_grace)
         journal.close()
         await server.close(_CLOSE_GRACE)
         return code
@@ -106,12 +106,13 @@ def build_harness(settings: Settings, children: Children) -> Harness | None:
 def build_state(settings: Settings, boot: str, standing: Standing, turns: Turns, journal: Journal) -> BridgeState:
     """The answer to GET /v1/state."""
     latest = turns.memory.latest
+    standing = DRAINING if turns.draining else standing
     report = read_report(settings.control)
     return BridgeState(
         agent=settings.agent,
         incarnation=settings.incarnation,
         boot=boot,
-        ready=standing.ready and not turns.draining,
+        ready=standing.ready,
         reason=standing.reason,
         message=standing.message,
         turn=latest.accepted if latest else None,

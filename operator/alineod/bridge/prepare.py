@@ -34,6 +34,7 @@ class Standing:
 
 
 READY = Standing()
+DRAINING = Standing("Draining", "the sandbox is shutting down: the turn that runs may end, no other begins")
 
 
 class Preparation:

@@ -58,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = BRIDGE_PORT
     checkpointer: str = f"http://127.0.0.1:{CHECKPOINTER_PORT}"
     drain_grace: float = 20.0
+    cut_grace: float = 30.0
     cut_limit: float = 600.0
     cut_retry: float = 30.0
 
@@ -89,6 +90,7 @@ def parse_settings(env: Mapping[str, str]) -> Settings:
         port=port,
         checkpointer=env.get("ALINEO_CHECKPOINTER", f"http://127.0.0.1:{CHECKPOINTER_PORT}"),
         drain_grace=_json(env, "ALINEO_DRAIN_GRACE", float, "20"),
+        cut_grace=_json(env, "ALINEO_CUT_GRACE", float, "30"),
         cut_limit=_json(env, "ALINEO_CUT_LIMIT", float, "600"),
         cut_retry=_json(env, "ALINEO_CUT_RETRY", float, "30"),
     )

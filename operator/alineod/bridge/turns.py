@@ -42,6 +42,7 @@ from alineod.wire.turns import (
 )
 
 _ABORT_WAIT = 30.0  # s an abort's answer waits for the turn's end
+_TOLD_WAIT = 60.0  # s a shutdown waits for a reader of the turn that it waited for
 _log = logging.getLogger("alineod.bridge")
 
 
@@ -170,18 +171,28 @@ class Turns:
             await asyncio.wait([self._running.ended], timeout=_ABORT_WAIT)
         return self._known(known.turn).accepted
 
-    async def drain(self, grace: float) -> None:
-        """Take no more turns; the running one has `grace` seconds, then it is interrupted."""
+    async def drain(self, grace: float, cut_grace: float) -> None:
+        """Take no more turns. The running one has `grace` seconds, then it is interrupted; a cut has `cut_grace` more.
+
+        What ended meanwhile is kept for whoever reads of it, as long as that time is not over: an operator may be on
+        its way to another node, too.
+        """
         self.draining = True
-        task = self._task
-        if task is None or task.done():
-            return
+        deadline = self._clock() + grace + cut_grace
+        ran = self._running is not None
+        if self._task is not None and not self._task.done():
+            await self._see_out(self._task, grace, cut_grace)
+        if ran and (latest := self._memory.latest) is not None:
+            await self._journal.until_told(latest.ended, min(_TOLD_WAIT, deadline - self._clock()))
+
+    async def _see_out(self, task: "asyncio.Task[None]", grace: float, cut_grace: float) -> None:
         await asyncio.wait([task], timeout=grace)
         if self._running is not None:
             message = "the sandbox was shut down in the middle of the turn"
             self._running.watch.stop(Stop(ErrorKind.INTERRUPTED, message))
             await asyncio.wait([self._running.ended])
-        task.cancel()
+        await asyncio.wait([task], timeout=cut_grace)
+        task.cancel()  # the next container of this pod cuts it, if there is one
         await asyncio.gather(task, return_exceptions=True)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:

@@ -164,6 +164,7 @@ class Bridge:
             "ALINEO_CHECKPOINTER": f"http://127.0.0.1:{free_port()}",
             "ALINEO_CUT_RETRY": "1",
             "ALINEO_DRAIN_GRACE": "0.2",
+            "ALINEO_CUT_GRACE": "0.2",
         }
 
     def start(self, *prefix: str, ready: bool = True) -> "Bridge":

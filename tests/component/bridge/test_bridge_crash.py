@@ -1,7 +1,6 @@
 """A bridge that is killed, at any moment, and started again on what it left."""
 
 import json
-import signal
 from collections.abc import Callable
 
 import pytest
@@ -117,30 +116,6 @@ def test_one_who_joins_in_the_middle_hears_the_message_from_its_beginning(bridge
 def test_a_cursor_that_was_never_given_out_is_refused(bridge: Bridge, after: str) -> None:
     answer = bridge.client.get("/v1/journal", params={"after": after})
     assert (answer.status_code, answer.json()["reason"]) == (400, "InvalidCursor")
-
-
-def test_a_shutdown_takes_no_turn_interrupts_the_running_one_and_lets_readers_finish(
-    make_bridge: Callable[..., Bridge],
-) -> None:
-    bridge = make_bridge(ALINEO_DRAIN_GRACE="5").start()
-    bridge.turn(1, "remember me")
-    bridge.post_turn(2, script({"text": "one two three four", "chunk": 4, "delay": 5}))
-    bridge.wait_for("text.delta", turn=2)
-    follower = bridge.follow()
-    assert next(follower)["seq"] == 1
-    assert bridge.process is not None
-    bridge.process.send_signal(signal.SIGTERM)
-    until("it to be draining", lambda: bridge.state().get("draining"))
-    answer = bridge.post_turn(3, "too late")
-    assert (answer.status_code, answer.json()["reason"]) == (503, "Draining")
-    assert bridge.client.get("/healthz").status_code == 503
-    records = list(follower)  # the stream ends by itself
-    assert records[-1]["event"] == "turn.ended"
-    assert records[-1]["data"]["state"] == "interrupted"
-    assert records[-1]["data"]["text"].startswith("one")
-    assert bridge.process.wait(60) == 0
-    bridge.start()
-    assert bridge.turn(3, "what do you know")["text"] == "SEEN 2: remember me | what do you know"
 
 
 @pytest.mark.behaviour("3.6")
