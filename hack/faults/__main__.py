@@ -8,6 +8,7 @@ Exit codes: 0 every cell that was run held; 1 one failed; 3 this machine cannot 
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -32,6 +33,7 @@ PRODUCT = ("operator", "charts", "crds", "hack/images", "Dockerfile", "requireme
 
 def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILED))  # what was struck is given back on the way out
     if options.name:
         os.environ["DEVCLUSTER"] = options.name
     commit, known = read_commit(), read_report(REPORT)

@@ -11,17 +11,18 @@ import threading
 import time
 import urllib.request
 from contextlib import suppress
-from pathlib import Path
 
 from pykube.objects import Pod
 
 from hack.chaos.operators import Operator
-from hack.chaos.processes import find_processes, open_network, run_in_network, send_signal
+from hack.chaos.processes import PROC, find_processes, open_network, run_in_network, send_signal
 from hack.demo.install import PARTS
 from hack.demo.run import DemoError
+from hack.faults.groups import find_group
 from tests.support.e2e_world import World
 
-GLANCE = 0.005  # s between looks at the packer's volume
+GLANCE = 0.02  # s between looks at the packer's volume
+SLOW = 10_000  # microseconds of each tenth of a second that a slow packer runs
 BUCKET_PORT = "8333"
 MODEL_PORT = 8080
 RULE = ("OUTPUT", "--protocol", "tcp", "--dport", BUCKET_PORT, "--jump", "DROP")
@@ -34,11 +35,15 @@ class CutHold(threading.Thread):
     def __init__(self, sandbox: Operator) -> None:
         super().__init__(name="cut", daemon=True)
         self._container = sandbox.containers[CHECKPOINTER]
-        self._volume = Path(f"/proc/{find_processes([self._container])[0]}/root/checkpoints")
+        process = PROC / str(find_processes([self._container])[0])
+        self._volume = process / "root" / "checkpoints"
+        self._quota = find_group((process / "cgroup").read_text(), "cpu") / "cpu.cfs_quota_us"
         self._ending = threading.Event()
         self.caught = threading.Event()
 
     def run(self) -> None:
+        """Slow the packer down, so that its file is seen before it is whole, and stop it then."""
+        self._quota.write_text(str(SLOW))
         while not self._ending.is_set():
             with suppress(OSError):
                 if any(self._volume.glob("*.tar.zst.partial")):
@@ -58,6 +63,8 @@ class CutHold(threading.Thread):
     def release(self) -> None:
         self._ending.set()
         self.join()
+        with suppress(OSError):  # the group went with its container
+            self._quota.write_text("-1")
         send_signal([self._container], signal.SIGCONT)
 
 

@@ -5,7 +5,6 @@ Processes are looked up by their container's cgroup, just before they are signal
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from hack.chaos.operators import Operator
 from hack.chaos.processes import PROC, find_processes
@@ -14,7 +13,6 @@ from hack.faults.table import Column
 from tests.support.e2e_objects import Json
 
 STRUCK_LIMIT = 120.0  # s until the cluster shows what was done
-MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 Sandboxes = Mapping[Column, Operator]
 
 
@@ -69,9 +67,3 @@ def find_harness(container: str) -> list[int]:
 def is_harness(cmdline: bytes) -> bool:
     """Whether this is Pi: by the command it is started with, or by the title it gives itself later."""
     return b"--mode\0rpc\0" in cmdline or cmdline.rstrip(b"\0 ") == b"pi"
-
-
-def find_memory_group(cgroup: str) -> Path:
-    """The directory of the memory controller that the text of a /proc/<pid>/cgroup names."""
-    lines = [line.split(":", 2) for line in cgroup.splitlines()]
-    return MEMORY_GROUPS / next(path for _, controllers, path in lines if controllers == "memory").lstrip("/")

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from hack.chaos.processes import PROC
 from hack.demo.run import DemoError
+from hack.faults.groups import find_group
 from hack.faults.sandboxes import (
     Sandboxes,
     find_first,
     find_harness,
-    find_memory_group,
     find_struck,
     is_over,
     is_replaced,
@@ -69,7 +69,7 @@ def exhaust_memory(stage: Stage) -> Iterator[None]:
             for sandbox in sandboxes.values():
                 first = find_first(sandbox.containers["agent"])
                 (PROC / str(first) / "oom_score_adj").write_text("1000")
-                eaters.append(_start_in(find_memory_group((PROC / str(first) / "cgroup").read_text())))
+                eaters.append(_start_in(find_group((PROC / str(first) / "cgroup").read_text(), "memory")))
     finally:
         for eater in eaters:
             eater.kill()

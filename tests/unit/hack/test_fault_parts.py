@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from hack.faults.collect import build_look, join_logs, parse_turn
+from hack.faults.groups import find_group
 from hack.faults.rest import NO_TURN, find_unrest
-from hack.faults.sandboxes import find_memory_group, is_harness, is_replaced
+from hack.faults.sandboxes import is_harness, is_replaced
 from hack.faults.scene import FIRST, Needs, build_ask, build_first_swarm, build_late_agents, build_struck, name_of
 from hack.faults.strike_bucket import damage
 from hack.faults.table import LATER_COLUMNS, Column
@@ -80,9 +81,10 @@ def test_keys_name_their_turn() -> None:
     assert parse_turn("alineod/checkpoints/space/faults-idle/000012-3.tar.zst") == 12
 
 
-def test_the_memory_group_is_the_controllers_own() -> None:
-    text = "12:cpu,cpuacct:/a\n4:memory:/pods/x/y\n0::/z\n"
-    assert find_memory_group(text) == Path("/sys/fs/cgroup/memory/pods/x/y")
+@pytest.mark.parametrize(("controller", "path"), [("memory", "memory/pods/x/y"), ("cpu", "cpu/a")])
+def test_a_group_is_its_controllers_own(controller: str, path: str) -> None:
+    text = "12:cpuset:/b\n3:cpu,cpuacct:/a\n4:memory:/pods/x/y\n0::/z\n"
+    assert find_group(text, controller) == Path("/sys/fs/cgroup") / path
 
 
 @pytest.mark.parametrize(
