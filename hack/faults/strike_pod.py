@@ -62,14 +62,12 @@ def hang_bridge(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def exhaust_memory(stage: Stage) -> Iterator[None]:
-    """A process of ours in the container's memory group asks for too much; the kernel is told to choose the bridge."""
+    """A process of ours asks for too much memory in each of them."""
     eaters: list[subprocess.Popen[bytes]] = []
     try:
         with _restarting(stage) as sandboxes:
             for sandbox in sandboxes.values():
-                first = find_first(sandbox.containers["agent"])
-                (PROC / str(first) / "oom_score_adj").write_text("1000")
-                eaters.append(_start_in(find_group((PROC / str(first) / "cgroup").read_text(), "memory")))
+                eaters.append(start_eater(sandbox.containers["agent"]))
     finally:
         for eater in eaters:
             eater.kill()
@@ -136,6 +134,13 @@ def _restarting(stage: Stage, *, must: bool = True) -> Iterator[Sandboxes]:
     stage.release()
     with suppress(*([] if must else [AssertionError])):
         wait_struck(stage, sandboxes, "have another container", is_replaced)
+
+
+def start_eater(container: str) -> subprocess.Popen[bytes]:
+    """A process of ours in the container's memory group asks for too much; the kernel is told to choose the bridge."""
+    first = PROC / str(find_first(container))
+    (first / "oom_score_adj").write_text("1000")
+    return _start_in(find_group((first / "cgroup").read_text(), "memory"))
 
 
 def _start_in(group: Path) -> subprocess.Popen[bytes]:
