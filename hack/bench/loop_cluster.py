@@ -15,7 +15,7 @@ from alineod.errors import Unavailable
 from alineod.kube.gateway import EventRecord, Page
 from alineod.kube.objects import PODS, SWARMS, Json, Ref, Resource, read_ref
 from alineod.podspec.observe import parse_pod
-from alineod.reconcile.archives import build_start_order, find_by_pod
+from alineod.reconcile.archives import SandboxPod, build_start_order, find_by_pod
 from alineod.reconcile.world import World
 from alineod.wire.archives import RestoreReport
 from alineod.wire.base import encode
@@ -139,7 +139,7 @@ class Kubelets:
     async def _ask_order(self, facts: PodFacts) -> str | None:
         world = self._read_world()
         try:
-            order = await build_start_order(world, find_by_pod(world, facts.uid))
+            order = await build_start_order(world, find_by_pod(world, SandboxPod(facts.uid)))
         except Unavailable:
             return None
         return str(order.sources[0].kind) if order.sources else "fresh"
