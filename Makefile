@@ -96,6 +96,10 @@ bench-failover: bootstrap ## Figures: how long nobody leads after the leader sto
 bench-loop: venv ## Figures: how late the operator's event loop is while 1,000 agents report (four minutes)
 	@$(PYTHON) -m hack.bench.loop $(BENCH_ARGS)
 
+.PHONY: bench-recovery
+bench-recovery: bootstrap ## Figures: a pod is lost until its agent answers, beside plain pods; an operator is restarted over 500 agents (half an hour)
+	@$(PYTHON) -m hack.bench.recovery $(BENCH_ARGS)
+
 .PHONY: bench-skeleton
 bench-skeleton: bootstrap ## Figures: starts, first turns, restores, idle memory and CPU
 	@$(PYTHON) -m hack.bench

@@ -52,22 +52,22 @@ def measure_starts(bench: Bench, rounds: int) -> Mapping[str, list[float]]:
     """Seconds of every start, by what was started."""
     apply_namespace(bench.target, NAMESPACE)
     apply_secret(bench.target, NAMESPACE, "model", {"api-key": MODEL_KEY})
-    node = _choose_node(bench)
+    node = choose_node(bench)
     figures: dict[str, list[float]] = {}
     with Forward(bench.target, SYSTEM, f"service/{RELEASE}", 8080) as forward:
-        api = ControlApi(forward, _make_token(bench))
+        api = ControlApi(forward, make_token(bench))
         for number in range(rounds):
             for name, seconds in _measure_round(bench, api, node, number):
                 figures.setdefault(name, []).append(seconds)
     return figures
 
 
-def _choose_node(bench: Bench) -> str:
+def choose_node(bench: Bench) -> str:
     names = bench.target.kubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}").out.split()
     return min(names)
 
 
-def _make_token(bench: Bench) -> str:
+def make_token(bench: Bench) -> str:
     where = f"--namespace={NAMESPACE}"
     bench.target.kubectl(where, "create", "serviceaccount", "bench", check=False)
     binding = ("create", "rolebinding", "bench", "--clusterrole=edit", f"--serviceaccount={NAMESPACE}:bench")

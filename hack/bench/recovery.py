@@ -1,0 +1,60 @@
+"""`python3 -m hack.bench.recovery [--short]`: how long until a lost pod's agent answers, and an operator is back.
+
+Pods are lost on the development cluster, with the real images and chart and a bucket on this machine; the operator is
+restarted as a process of this machine, over sandboxes that speak the bridge's API. DEVCLUSTER names another
+cluster than the checkout's.
+"""
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hack.bench.recovery_losses import run
+from hack.bench.recovery_report import build_section
+from hack.bench.recovery_restarts import measure_restarts
+from hack.bench.table import describe_machine
+from hack.demo.run import DemoError
+from hack.demo.show import Show
+from hack.demo.target import Unable, have_cluster
+
+FAILED, CANNOT_HOLD = 1, 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes of the homes, how often each pod is lost; agents over which the operator is restarted, and how often."""
+
+    sizes: Sequence[int] = (10**6, 10**8, 10**9)
+    losses: int = 3
+    agents: int = 500
+    restarts: int = 3
+
+
+SHORT = Plan(sizes=(10**6, 10**8), losses=1, agents=100, restarts=1)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python3 -m hack.bench.recovery", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="homes of 1 and 100 MB, 100 agents, one round of each")
+    plan, show = SHORT if parser.parse_args(arguments).short else Plan(), Show(sys.stderr)
+    begun = os.getloadavg()[0]
+    try:
+        restarts = measure_restarts(plan.agents, plan.restarts)
+        losses = run(have_cluster(os.environ), plan.sizes, plan.losses, show)
+    except Unable as error:
+        print(error, file=sys.stderr)
+        return CANNOT_HOLD
+    except DemoError as error:
+        print(f"The bench stops here: {error}", file=sys.stderr)
+        return FAILED
+    loads = f"load average at the beginning {begun:.1f}, at the end {os.getloadavg()[0]:.1f}"
+    print(f"{describe_machine()}, Python {platform.python_version()}; {loads}.\n")
+    print("\n".join(build_section(losses, restarts, plan.agents)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
