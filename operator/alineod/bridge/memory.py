@@ -218,6 +218,8 @@ def build_interruption(known: KnownTurn, records: Iterable[JournalRecord], parti
                 said = "" if record.data.get("error") else str(record.data.get("text") or "")
                 text = said or text
                 usage = add_usage(usage, msgspec.convert(record.data.get("usage") or {}, Usage))
+            case "compaction":
+                usage = add_usage(usage, msgspec.convert(record.data.get("usage") or {}, Usage))
             case "tool.started":
                 tools.append(str(record.data.get("name")))
             case _:

@@ -102,6 +102,11 @@ def parse_usage(raw: Any, priced: bool) -> Usage:
     return Usage(input_tokens=int(sum(tokens)), output_tokens=int(raw.get("output") or 0), usd=usd)
 
 
+def build_usage(usage: Usage) -> dict[str, Any]:
+    """Usage as a record of the journal has it."""
+    return {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens, "usd": usage.usd}
+
+
 def text_of(content: Any) -> str:
     """The text blocks of a message's content, joined."""
     if isinstance(content, str):
@@ -152,8 +157,7 @@ def _message_end(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]
         error=error,
         usage=add_usage(turn.usage, usage),
     )
-    said = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens, "usd": usage.usd}
-    data = {"role": "assistant", "text": text, "stop": stop, "usage": said, "model": message.get("model")}
+    data = {"role": "assistant", "text": text, "stop": stop, "usage": build_usage(usage), "model": message.get("model")}
     if thinking := _thinking(message.get("content")):
         data["thinking"] = thinking
     return after, (Event("message", {**data, "error": error} if error else data),)
@@ -189,8 +193,10 @@ def _passed_on(name: str, phase: str) -> Callable[[PiTurn, Record], tuple[PiTurn
 def _compaction_end(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]]:
     result = record.get("result") or {}
     data = {**record, "result": {key: result[key] for key in ("tokensBefore", "estimatedTokensAfter") if key in result}}
-    usage = add_usage(turn.usage, parse_usage(result.get("usage"), turn.priced))
-    return replace(turn, usage=usage), _renamed("compaction", "ended", data)
+    usage = parse_usage(result.get("usage"), turn.priced)
+    return replace(turn, usage=add_usage(turn.usage, usage)), _renamed(
+        "compaction", "ended", {**data, "usage": build_usage(usage)}
+    )
 
 
 def _permission(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]]:

@@ -108,6 +108,8 @@ def _judge(answer: Answer) -> int:
         return PENDING
     outcome = answer.body.get("outcome")
     if outcome == SUCCESS:
+        if not answer.body.get("result"):
+            print(f"turn {answer.body.get('turn')} ended well with an empty answer", file=sys.stderr)
         return DONE
     reason = answer.body.get("error") or answer.body.get("errorKind") or "no reason was given"
     print(f"turn {answer.body.get('turn')} ended {outcome}: {reason}", file=sys.stderr)

@@ -106,10 +106,7 @@ def _wait_for_place(facts: AgentFacts, ledger: AgentState) -> Decision | None:
 def cut_turn(facts: AgentFacts, ledger: AgentState, end: End | None) -> tuple[Entry, ...]:
     """The entries for a turn that ran in the sandbox, which is given up with it."""
     end = end or judge_removed(ledger.pod.name if ledger.pod else "its pod")
-    heard = facts.heard
-    return build_interruption(
-        ledger, facts.run.supervision, end, text=heard.text, tools=heard.tools, usage=heard.usage, outside=True
-    )
+    return build_interruption(ledger, facts.run.supervision, end, **facts.heard.told, outside=True)
 
 
 def remove_pod(pod: PodFacts | None, now: float) -> tuple[DeletePod, ...]:

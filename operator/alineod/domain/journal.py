@@ -43,7 +43,8 @@ class Heard:
     """What was heard of the running turn, should it be cut off: its text, which tools began, what it used.
 
     `text` is that of the message being written, or else of the last one; `whole` that of the last one which a retry
-    does not give up. `seq` is the newest journal number in it, so that a record which comes again counts once.
+    does not give up. `seq` is the newest journal number in it, so that a record which comes again counts once. `begun`:
+    it was heard from its beginning.
     """
 
     text: str = ""
@@ -52,6 +53,12 @@ class Heard:
     seq: int = 0
     whole: str = ""
     writing: bool = False
+    begun: bool = False
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the record of a cut turn holds of it."""
+        return {"text": self.text, "tools": self.tools, "usage": self.usage}
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ def _build_turn_end(
     if record.event == ENDED:
         return build_turn_end(agent, _parse_result(record, heard), policy, container_end)
     if record.event == JOURNAL_LOST and agent.turn is not None and record.turn == agent.turn.number:
-        return build_interruption(agent, policy, LOST, text=heard.text, tools=heard.tools, usage=heard.usage)
+        return build_interruption(agent, policy, LOST, **heard.told)
     return ()
 
 
@@ -150,6 +157,8 @@ def hear(heard: Heard, record: JournalRecord) -> Heard:
         return heard
     heard, data = replace(heard, seq=record.seq), record.data
     match record.event:
+        case "turn.started":
+            return replace(heard, begun=True)
         case "message" if data.get("role") == "assistant":
             text = _text(data)[-MAX_LIVE:] or heard.whole
             whole = heard.whole if data.get("error") else text

@@ -1,6 +1,7 @@
 """What the ledger records when a turn ends, however it ended: one batch, under one identity per turn."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from alineod.crd.swarm import OnInterruption, SupervisionSpec
 from alineod.domain import events as ev
@@ -12,6 +13,7 @@ from alineod.wire.turns import ErrorKind, TurnError, TurnResult, TurnState, Usag
 INTERRUPTED = "TurnInterrupted"
 TOO_MANY_FAILURES = "TooManyFailures"
 MAX_TEXT = 128 * 1024  # bytes of a text that was cut off; it stands in two records and may need escapes
+EMPTY = "the answer of the last turn is empty"
 MAX_MESSAGE = 4096  # characters of somebody else's words
 
 
@@ -56,7 +58,11 @@ def _clean(agent: AgentState, turn: Turn, result: TurnResult) -> tuple[Entry, ..
     return (
         entry(agent, f"{at}/end", ended),
         entry(agent, f"{at}/settled", settled),
-        entry(agent, f"{at}/state", ev.AgentStateChanged(state=LedgerState.DONE, reason="TurnEnded")),
+        entry(
+            agent,
+            f"{at}/state",
+            ev.AgentStateChanged(state=LedgerState.DONE, reason="TurnEnded", message="" if result.text else EMPTY),
+        ),
     )
 
 
@@ -133,12 +139,15 @@ def _block(agent: AgentState, at: str, reason: str, message: str) -> tuple[Entry
     return (entry(agent, f"{at}/asked", asked), entry(agent, f"{at}/state", blocked))
 
 
-def build_end(agent: AgentState, outcome: Outcome, reason: str, message: str, *, epoch: int = 0) -> tuple[Entry, ...]:
+def build_end(
+    agent: AgentState, outcome: Outcome, reason: str, message: str, *, epoch: int = 0, **told: Any
+) -> tuple[Entry, ...]:
     """The entries that close an agent for good: a running turn is cut, a pending handle settles.
 
-    One that is lost is closed until a leader of an epoch after `epoch` tries again.
+    `told` is what was heard of that turn. An agent that is lost is closed until a leader of an epoch after `epoch`
+    tries again.
     """
-    cut = build_interruption(agent, SupervisionSpec(), End(EndKind.DISRUPTION, reason, message))[:1]
+    cut = build_interruption(agent, SupervisionSpec(), End(EndKind.DISRUPTION, reason, message), **told)[:1]
     ended = ev.AgentEnded(outcome=outcome, reason=reason, message=message, epoch=epoch)
     at = f"ended/{epoch}" if epoch else "ended"
     entries = (*cut, entry(agent, at, ended))

@@ -1,5 +1,7 @@
 """Which turn comes next, and with what words."""
 
+from collections import Counter
+
 from alineod.domain import events as ev
 from alineod.domain.events import Entry, LedgerState
 from alineod.domain.fold import CLEAN_TURN_LOST
@@ -61,7 +63,8 @@ def build_prompt_text(turn: Turn, interruption: Interruption | None) -> str:
 
 
 def _describe(cut: Interruption) -> str:
-    started = f" These tools had started and may have taken effect: {', '.join(cut.tools)}." if cut.tools else ""
+    tools = [name if count == 1 else f"{name} ({count} times)" for name, count in Counter(cut.tools).items()]
+    started = f" These tools had started and may have taken effect: {', '.join(tools)}." if tools else ""
     if cut.reason == CLEAN_TURN_LOST:
         return f"[Turn {cut.turn} and what it did to files is not here any more: {cut.message}.]"
     return f"[Turn {cut.turn} was cut off ({cut.reason}: {cut.message}) and is not in this conversation.{started}]"

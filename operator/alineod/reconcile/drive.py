@@ -10,7 +10,7 @@ import logging
 
 from alineod.domain.causes import End
 from alineod.domain.facts import PodFacts
-from alineod.domain.journal import Batch, Heard, compute_batch
+from alineod.domain.journal import Batch, compute_batch
 from alineod.domain.state import AgentState
 from alineod.domain.turn_starts import build_prompt_text
 from alineod.errors import AlineoError, Conflict, Unavailable
@@ -20,8 +20,9 @@ from alineod.reconcile.bridges import JOURNAL_RESET
 from alineod.reconcile.gather import read_spec, read_supervision
 from alineod.reconcile.groups import group_records
 from alineod.reconcile.pods import find_pod
+from alineod.reconcile.recall import find_heard, recall_heard
 from alineod.reconcile.world import World
-from alineod.wire.turns import TurnLimits, TurnRequest
+from alineod.wire.turns import JOURNAL_LOST, TurnLimits, TurnRequest
 
 RETRY = 1.0  # s after the sandbox did not answer, doubled each time
 LONGEST_RETRY = 30.0
@@ -134,8 +135,7 @@ def _build_request(world: World, agent: AgentState) -> TurnRequest:
 
 async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
     """Read the pod's journal into the ledger until the turn's end is in it."""
-    before, heard = world.term.turns.get(key, (0, Heard()))
-    heard = heard if before == number else Heard()
+    heard = find_heard(world, key, number)
     after = world.ledger.state.agents[key].journal_seq
     records = world.bridges.follow(pod, world.bridge_token(pod.uid), after)
     async with contextlib.aclosing(group_records(records)) as groups:
@@ -143,6 +143,8 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
             current = world.ledger.state.agents[key]
             if current.pod is None or current.pod.uid != pod.uid:
                 return  # what this pod still says is of a former incarnation
+            if any(record.event == JOURNAL_LOST for record in records_heard):
+                heard = await recall_heard(world, current)
             batch: Batch = compute_batch(
                 current, heard, records_heard, read_supervision(world, current), _find_container_end(world, current)
             )

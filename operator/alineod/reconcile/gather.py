@@ -15,7 +15,6 @@ from alineod.domain.facts import (
     RunFacts,
     Trouble,
 )  # fmt: skip
-from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, is_of_run
 from alineod.errors import Denied, NotFound, Refused, Unavailable
 from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, read_label
@@ -24,6 +23,7 @@ from alineod.podspec.observe import parse_pod, parse_time
 from alineod.reconcile.circles import find_circle
 from alineod.reconcile.places import count_places
 from alineod.reconcile.pods import find_pod
+from alineod.reconcile.recall import read_heard
 from alineod.reconcile.world import World
 from alineod.wire.turns import BridgeState
 
@@ -111,7 +111,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         tries=world.term.tries.get(pod.uid, 0) if pod else 0,
         retry_delay=world.retry_delay,
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
-        heard=_find_heard(world, key, ledger),
+        heard=await read_heard(world, ledger, pod if obj is not None else None),
         start_wait=world.term.start_waits.get(pod.uid) if pod else None,
         peers=_gather_peers(world, obj, run),
         has_bucket=world.bucket is not None,
@@ -177,11 +177,6 @@ def read_spec(world: World, agent: AgentState) -> AgentSpec:
     if own is None:
         return parse_agent_spec(agent.spec)
     return world.parsed.effective(own, swarm) if swarm else own.spec
-
-
-def _find_heard(world: World, key: str, ledger: AgentState | None) -> Heard:
-    number, heard = world.term.turns.get(key, (0, Heard()))
-    return heard if ledger is not None and ledger.turn is not None and ledger.turn.number == number else Heard()
 
 
 def _gather_object(world: World, agent: Agent, swarm: Swarm | None) -> tuple[AgentObject, Trouble | None]:

@@ -97,6 +97,7 @@ def test_an_answer_cut_off_at_the_token_limit_is_not_clean(bridge: Bridge) -> No
     assert not [event for event in bridge.events(1) if event.startswith("checkpoint")]
 
 
+@pytest.mark.behaviour("11.9")
 def test_empty_text_is_an_empty_result(bridge: Bridge) -> None:
     command = {"text": "not the result", "tool": "bash", "args": {"command": "true"}}
     result = bridge.turn(1, script(command, {"text": ""}))

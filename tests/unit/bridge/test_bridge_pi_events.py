@@ -152,3 +152,5 @@ def test_usage_is_summed_and_money_only_where_there_is_a_price() -> None:
     priced = compute_outcome(fold([*records, compaction], priced=True)[0]).usage
     assert (priced.input_tokens, priced.output_tokens, priced.usd) == (48, 9, "0.75")
     assert compute_outcome(fold(records)[0]).usage.usd is None
+    (said,) = [one for one in fold([*records, compaction])[1] if isinstance(one, Event) and one.name == "compaction"]
+    assert said.data["usage"]["inputTokens"] > 0  # it is in the journal, should the turn be cut

@@ -141,6 +141,14 @@ def test_a_certificate_is_no_name_for_the_operator(world: World, capsys: pytest.
     assert world.asked[-1][2] == "Bearer theirs"
 
 
+@pytest.mark.behaviour("11.9")
+def test_an_empty_answer_is_told_from_none(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.replies = [(200, {"turn": 3, "outcome": "success", "result": ""})]
+    assert world.run("result", "s-left", world.url) == 0
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.strip()) == ("", "turn 3 ended well with an empty answer")
+
+
 @pytest.mark.parametrize(
     ("flag", "words"),
     [

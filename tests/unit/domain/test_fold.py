@@ -60,6 +60,7 @@ def test_a_fold_leaves_the_state_before_it_alone(rows: list[Row], more: list[Row
     assert before == copy
 
 
+@pytest.mark.behaviour("11.10")
 @given(ROWS)
 def test_usage_never_goes_down(rows: list[Row]) -> None:
     state, tokens, money = State(), dict[str, int](), dict[str, Decimal]()

@@ -33,6 +33,27 @@ def test_a_clean_turn_settles_the_handle_with_its_text() -> None:
     assert entries[-1].body == ev.AgentStateChanged(state=LedgerState.DONE, reason="TurnEnded")
 
 
+@pytest.mark.behaviour("11.9")
+def test_an_empty_answer_is_a_result_and_is_said_to_be_one() -> None:
+    """Not the text of the turn before, and not nothing: the agent's message says what it is."""
+    entries = build_turn_end(running(), _result(TurnState.CLEAN, text=""), POLICY)
+    settled = _settled(entries)
+    assert (settled.outcome, settled.result, settled.turn) == (Outcome.SUCCESS, "", 1)
+    state = entries[-1].body
+    assert isinstance(state, ev.AgentStateChanged)
+    assert state.message == "the answer of the last turn is empty"
+
+
+@pytest.mark.behaviour("3.14")
+def test_the_next_prompt_begins_with_what_was_cut_off_and_which_tools_had_started() -> None:
+    cut = Interruption(4, "Evicted", "the node was drained", ("bash", "read", "bash"))
+    text = build_prompt_text(build_turn(number=5, prompt="go on"), cut)
+    assert text == (
+        "[Turn 4 was cut off (Evicted: the node was drained) and is not in this conversation. These tools had started "
+        "and may have taken effect: bash (2 times), read.]\n\ngo on"
+    )
+
+
 @pytest.mark.behaviour("2.7")
 @pytest.mark.parametrize(
     ("kind", "outcome"),

@@ -59,7 +59,7 @@ async def test_a_turn_whose_journal_is_gone_is_interrupted_and_the_next_one_runs
     await simulation.settle()
     bodies = [row.body for row in simulation.stored.rows]
     (cut,) = [body for body in bodies if isinstance(body, ev.AgentTurnInterrupted)]
-    assert (cut.turn, cut.reason, cut.tools) == (1, "JournalLost", [])
+    assert (cut.turn, cut.reason, cut.tools) == (1, "JournalLost", ["bash"])
     assert [body.data for body in bodies if isinstance(body, ev.HarnessEvent) and body.type == "journal.lost"] == [
         {"from": 1, "to": 2}
     ]
