@@ -137,9 +137,14 @@ def _restarting(stage: Stage, *, must: bool = True) -> Iterator[Sandboxes]:
 
 
 def start_eater(container: str) -> subprocess.Popen[bytes]:
-    """A process of ours in the container's memory group asks for too much; the kernel is told to choose the bridge."""
-    first = PROC / str(find_first(container))
+    """A process of ours in the container's memory group asks for too much, until the kernel ends the bridge for it.
+
+    It ends Pi before, which is larger: the bridge is held still, so that it goes without having seen that.
+    """
+    pid = find_first(container)
+    first = PROC / str(pid)
     (first / "oom_score_adj").write_text("1000")
+    os.kill(pid, signal.SIGSTOP)
     return _start_in(find_group((first / "cgroup").read_text(), "memory"))
 
 
