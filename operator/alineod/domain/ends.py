@@ -8,6 +8,8 @@ from alineod.domain.state import AgentState
 NODE_LOST_AFTER = 60.0  # s a node may be silent before its sandboxes are replaced
 TRIES = 2  # questions that a bridge may leave unanswered before a lower rung is looked for
 MAX_CRASHES = 5  # restarts of a container that never came up, before its pod is given up
+END_MARGIN = 30.0  # s after its grace in which the end of a pod is confirmed by its kubelet, if there is one
+TAINTED = "DeletionByTaintManager"
 
 
 def find_end(facts: AgentFacts) -> End | None:
@@ -22,20 +24,35 @@ def find_end(facts: AgentFacts) -> End | None:
         return pod.end or pod.container_end or End(EndKind.DISRUPTION, "PodEnded", f"the pod {name} has ended")
     if ledger.given_up == ledger.incarnation:
         return End(EndKind.DISRUPTION, "GivenUp", f"the pod {name} was given up when its turn was recorded as cut off")
-    return _find_crash(ledger, pod) or _find_lost_node(facts, pod)
+    return _find_crash(ledger, pod) or _find_lost_node(facts, ledger, pod)
 
 
 def _find_crash(ledger: AgentState, pod: PodFacts) -> End | None:
     before = ledger.pod.restarts if ledger.pod else 0
-    if pod.crashes - before < MAX_CRASHES or pod.trouble is None:
+    if pod.agent_running or pod.crashes - before < MAX_CRASHES or pod.trouble is None:
         return None
     return End(EndKind.OWN_FAULT, pod.trouble.reason, pod.trouble.message)
 
 
-def _find_lost_node(facts: AgentFacts, pod: PodFacts) -> End | None:
-    """A sandbox that still answers is none that is lost, whatever its node says."""
+def _find_lost_node(facts: AgentFacts, ledger: AgentState, pod: PodFacts) -> End | None:
+    """A sandbox that still answers is none that is lost, whatever its node says, while it has time left."""
     policy = facts.object.spec.sandbox.on_node_lost if facts.object else OnNodeLost.WAIT
-    if not pod.node_lost_since or facts.tries < TRIES or policy is OnNodeLost.WAIT:
+    lives = pod.agent_running and facts.tries < TRIES
+    if policy is OnNodeLost.WAIT or (lives and (ledger.turn_running or not is_overdue(pod, facts.now))):
         return None
-    silent = facts.now - pod.node_lost_since
-    return judge_lost_node(pod.name, pod.node) if silent >= NODE_LOST_AFTER else None
+    silent = pod.node_lost_since > 0 and facts.now - pod.node_lost_since >= NODE_LOST_AFTER
+    return judge_lost_node(pod.name, pod.node) if silent or is_abandoned(pod, facts.now) else None
+
+
+def is_abandoned(pod: PodFacts, now: float) -> bool:
+    """Whether it is being deleted and there may be nobody who ends it: for its node's sake, or for longer than it has.
+
+    Of a pod that was not ready when its node went, this is all that is ever seen.
+    """
+    tainted = pod.end is not None and pod.end.reason == TAINTED
+    return (pod.deleting and tainted) or is_overdue(pod, now)
+
+
+def is_overdue(pod: PodFacts, now: float) -> bool:
+    """Whether its kubelet should have ended it by now."""
+    return pod.deleting and now > pod.deletes_at + END_MARGIN

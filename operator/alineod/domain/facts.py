@@ -50,6 +50,7 @@ class PodFacts:
     end: End | None = None  # how it ended, or why it is being ended
     container_end: End | None = None  # how the agent's container ended last
     deletes_at: float = 0.0  # when its grace is over, once it is being deleted; Unix seconds
+    grace: int = 0  # s that it has to end in, once it is being deleted
     unready_since: float = 0.0  # the kubelet finds its bridge not ready since then; 0 while it does not
     node_lost_since: float = 0.0  # nobody has heard of its node since then; 0 while somebody does
     restore: RestoreReport | None = None

@@ -27,6 +27,7 @@ from alineod.domain.state import (
 from alineod.wire.turns import TurnState, Usage
 
 CLEAN_TURN_LOST = "CleanTurnLost"
+MAX_SETBACKS = 8  # that an agent is told of at the head of its next prompt, the newest of them
 LARGEST_AMOUNT = 10**12  # US dollars; what is more is no price
 
 
@@ -167,11 +168,17 @@ def _(body: ev.AgentTurnInterrupted, agent: AgentState, time: float) -> AgentSta
         agent,
         turn=_end_turn(agent, body.turn, time, state=TurnState.INTERRUPTED, text=body.text),
         unclean=note_unclean(agent, body.turn),
-        interruption=Interruption(body.turn, body.reason, body.message, tuple(body.tools)),
+        interruption=Interruption(
+            body.turn, body.reason, body.message, tuple(body.tools), _keep_newest(agent.interruption)
+        ),
         failures=agent.failures + body.own_fault,
         given_up=agent.incarnation if body.outside else agent.given_up,
         usage=add_usage(agent.usage, body.usage),
     )
+
+
+def _keep_newest(cut: Interruption | None, left: int = MAX_SETBACKS - 1) -> Interruption | None:
+    return replace(cut, before=_keep_newest(cut.before, left - 1)) if cut is not None and left else None
 
 
 @_step.register
@@ -201,7 +208,7 @@ def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
         return back
     came = f"with turn {kept}" if kept else "blank"
     why = f"it had ended cleanly, but {explain_loss(agent, last, body)}: it came back {came}"
-    lost = Interruption(last, CLEAN_TURN_LOST, why)
+    lost = Interruption(last, CLEAN_TURN_LOST, why, before=_keep_newest(agent.interruption))
     return replace(back, interruption=lost, last_clean_turn=body.checkpoint_turn)
 
 
@@ -232,7 +239,11 @@ def _(body: ev.WaitResolved, agent: AgentState, time: float) -> AgentState:
 
 @_step.register
 def _(body: ev.InboxQueued, agent: AgentState, time: float) -> AgentState:
-    return replace(agent, inbox=(*agent.inbox, InboxMessage(body.id, body.kind, body.text, time)))
+    queued = replace(agent, inbox=(*agent.inbox, InboxMessage(body.id, body.kind, body.text, time)))
+    if body.kind != "prompt" or agent.turn_running:
+        return queued
+    # Somebody wants it to go on: what failed before is not held against it any more.
+    return replace(queued, sandbox_faults=0, failures=0 if agent.state is LedgerState.BLOCKED else agent.failures)
 
 
 @_step.register(ev.InboxDelivered)

@@ -31,15 +31,14 @@ def rule_sandbox_gone(facts: AgentFacts) -> Decision | None:
         return None
     pod = facts.pod
     if _is_held(ledger):
-        return Decision("held", Standing(ledger.reason, ledger.message, stalled=True), remove_pod(pod, facts.now))
+        return Decision("held", Standing(ledger.reason, ledger.message, stalled=True), remove_pod(pod))
     if pod is not None and not pod.over and (waiting := _wait_for_place(facts, ledger)):
         return waiting  # it may still come back meanwhile
     if cut := cut_turn(facts, ledger, end):
         return Decision("turn_cut", Standing("Restoring", "its sandbox went in the middle of a turn"), (Append(cut),))
-    counts = ledger.pod is not None and end.own_fault and find_decision(ledger) is None
-    if counts and (stop := _stop_trying(facts, ledger, end)):
+    if ledger.pod is not None and end.own_fault and (stop := _stop_trying(facts, ledger, end)):
         return stop
-    return _make_next(facts, ledger)
+    return _make_next(facts, ledger, end)
 
 
 def _is_held(ledger: AgentState) -> bool:
@@ -54,6 +53,9 @@ def _stop_trying(facts: AgentFacts, ledger: AgentState, end: End) -> Decision | 
     if facts.pod is not None and not facts.pod.over and count >= MAX_SANDBOXES:
         return _give_up(facts, ledger, end, count)
     if count >= facts.run.supervision.max_consecutive_failures:
+        if ledger.state in FINISHED:  # it keeps its outcome; a prompt counts as the decision
+            message = f"{count} sandboxes in a row ended by its own fault, the last: {end.message}"
+            return Decision("held", Standing(TOO_MANY_FAILURES, message, stalled=True), remove_pod(facts.pod))
         entries = build_breaker(ledger, f"breaker/{ledger.incarnation}", end, count)
         return Decision("breaker", Standing(TOO_MANY_FAILURES, end.message, stalled=True), (Append(entries),))
     first, longest = BACK_OFF
@@ -67,39 +69,39 @@ def _stop_trying(facts: AgentFacts, ledger: AgentState, end: End) -> Decision | 
 
 def _give_up(facts: AgentFacts, ledger: AgentState, end: End, count: int) -> Decision:
     """Every rung failed."""
-    message = f"{count} sandboxes in a row did not come up; the last: {end.message}"[:MAX_MESSAGE]
+    message = f"{count} sandboxes in a row ended by its own fault, and the last did not come up: {end.message}"
+    message = message[:MAX_MESSAGE]
     if ledger.turn is None:
         failed = build_end(ledger, Outcome.FAILED, "ProvisioningFailed", message)
         return Decision("provisioning_failed", None, (Append(failed),))
     if ledger.state in FINISHED and ledger.turn.state is not TurnState.INTERRUPTED:
         released = entry(ledger, "released", ev.AgentReleased(reason="RestoreFailed", message=message))
-        return Decision("release", None, (Append((released,)), *remove_pod(facts.pod, facts.now)))
+        return Decision("release", None, (Append((released,)), *remove_pod(facts.pod)))
     lost = build_end(ledger, Outcome.LOST, "RestoreFailed", message, epoch=facts.epoch)
     return Decision("lost", None, (Append(lost),))
 
 
-def _make_next(facts: AgentFacts, ledger: AgentState) -> Decision:
+def _make_next(facts: AgentFacts, ledger: AgentState, end: End) -> Decision:
     pod = facts.pod
     if (refusal := facts.refusal) is not None:
         standing = Standing(refusal.reason, refusal.message, stalled=refusal.reason in (POD_TAKEN, POD_INVALID))
-        actions: tuple[Action, ...] = (*remove_pod(pod, facts.now), CreatePod(ledger.incarnation + 1))
+        actions: tuple[Action, ...] = (*remove_pod(pod), CreatePod(ledger.incarnation + 1))
         return Decision("refused", standing, actions, again_after=REFUSED_AGAIN)
     if waiting := _wait_for_place(facts, ledger):
         return waiting
-    clean = (
-        remove_pod(pod, facts.now) if pod is not None and pod.over else ()
-    )  # one that still runs goes when the next is recorded
+    # One that still runs goes when the next is recorded.
+    clean = remove_pod(pod) if pod is not None and pod.over else ()
     create: tuple[Action, ...] = (*clean, CreatePod(ledger.incarnation + 1))
     if ledger.pod is None:
         return Decision("pod_gone", Standing("Provisioning", "a sandbox is being made"), create)
-    what = f"the pod {ledger.pod.name} is gone; a fresh one is being made"
-    return Decision("pod_gone", Standing("Restoring", what), create, PLACE_INTERVAL)
+    standing = Standing("Restoring", f"{end.message}; a fresh sandbox is being made")
+    return Decision("pod_gone", standing, create, PLACE_INTERVAL)
 
 
 def _wait_for_place(facts: AgentFacts, ledger: AgentState) -> Decision | None:
     if ledger.pod is None or facts.restores_left > 0:
         return None
-    message = f"the pod {ledger.pod.name} is gone; others are being brought back first"
+    message = f"the sandbox {ledger.pod.name} is gone; others are being brought back first"
     return Decision("wait_for_place", Standing("WaitingForPlace", message), again_after=PLACE_INTERVAL)
 
 
@@ -109,9 +111,9 @@ def cut_turn(facts: AgentFacts, ledger: AgentState, end: End | None) -> tuple[En
     return build_interruption(ledger, facts.run.supervision, end, **facts.heard.told, outside=True)
 
 
-def remove_pod(pod: PodFacts | None, now: float) -> tuple[DeletePod, ...]:
+def remove_pod(pod: PodFacts | None) -> tuple[DeletePod, ...]:
     """The end of a sandbox that nobody waits for; one that is given a long time for its turn is given less."""
-    if pod is None or (pod.deleting and pod.deletes_at <= now + STOP_GRACE):
+    if pod is None or (pod.deleting and pod.grace <= STOP_GRACE):
         return ()
     return (DeletePod(pod.name, pod.uid, pod.version, STOP_GRACE),)
 

@@ -9,7 +9,7 @@ from alineod.domain import events as ev
 from alineod.domain.actions import Append, Decision, Standing
 from alineod.domain.ends import find_end
 from alineod.domain.events import LedgerState, Rung
-from alineod.domain.facts import AgentFacts
+from alineod.domain.facts import AgentFacts, PodFacts
 from alineod.domain.gone_rules import REFUSED_AGAIN, build_taken, cut_turn, remove_pod
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import MAX_MESSAGE, entry
@@ -38,13 +38,13 @@ def rule_released(facts: AgentFacts) -> Decision | None:
     ledger = facts.ledger
     if ledger is None or not ledger.released:
         return None
-    left = tuple(action for pod in facts.stale_pods for action in remove_pod(pod, facts.now))
+    left = tuple(action for pod in facts.stale_pods for action in remove_pod(pod))
     return Decision("released", Standing(ledger.reason, ledger.message, ready=True), left)
 
 
 def rule_stale_pods(facts: AgentFacts) -> Decision | None:
     """Pods of earlier incarnations have no say and are removed."""
-    stale = tuple(action for pod in facts.stale_pods for action in remove_pod(pod, facts.now))
+    stale = tuple(action for pod in facts.stale_pods for action in remove_pod(pod))
     return Decision("stale_pods", None, stale) if stale else None
 
 
@@ -53,7 +53,7 @@ def rule_restored(facts: AgentFacts) -> Decision | None:
     ledger, pod = facts.ledger, facts.pod
     if ledger is None or pod is None or pod.restore is None or ledger.pod is None:
         return None
-    if ledger.pod.rung is not Rung.RESTORE or _is_back(ledger):
+    if ledger.pod.rung is not Rung.RESTORE or ledger.is_back:
         return None
     report = pod.restore
     restored = ev.AgentRestored(
@@ -65,14 +65,13 @@ def rule_restored(facts: AgentFacts) -> Decision | None:
     return Decision("restored", Standing("PodStarting", f"the pod {pod.name} is starting"), (Append((back,)),))
 
 
-def _is_back(ledger: AgentState) -> bool:
-    return ledger.restored is not None and ledger.restored.incarnation == ledger.incarnation
-
-
 def rule_resumed(facts: AgentFacts) -> Decision | None:
-    """The container was restarted in the same pod, and its bridge answers."""
+    """The container was restarted in the same pod, and its bridge answers.
+
+    A turn that runs by the ledger was cut off; first its end is heard, and recorded with that of the container.
+    """
     ledger, pod = facts.ledger, facts.pod
-    if ledger is None or pod is None or ledger.pod is None or pod.restarts <= ledger.pod.restarts:
+    if ledger is None or pod is None or ledger.turn_running or not _was_restarted(ledger, pod):
         return None
     end = pod.container_end
     resumed = ev.AgentRestored(
@@ -83,10 +82,14 @@ def rule_resumed(facts: AgentFacts) -> Decision | None:
     return Decision("resumed", None, (Append((back,)),))
 
 
+def _was_restarted(ledger: AgentState, pod: PodFacts) -> bool:
+    return ledger.pod is not None and pod.restarts > ledger.pod.restarts
+
+
 def rule_reattach(facts: AgentFacts) -> Decision | None:
     """A new leader found the bridge answering, or a paused agent as it was: nothing restarted, a turn goes on."""
     ledger, pod = facts.ledger, facts.pod
-    if facts.reattached or ledger is None or pod is None:
+    if facts.reattached or ledger is None or pod is None or _was_restarted(ledger, pod):
         return None
     back = ev.AgentRestored(
         rung=Rung.REATTACH, incarnation=pod.incarnation, reason="the operator was restarted", restarts=pod.restarts,

@@ -109,7 +109,7 @@ def _remove_pods(facts: AgentFacts) -> tuple[DeletePod, ...]:
     owners = {facts.ledger and facts.ledger.uid, facts.object and facts.object.uid}
     pods = (facts.pod, facts.next_pod, *facts.stale_pods)
     ours = (pod for pod in pods if pod is not None and pod.owner_uid in owners)
-    return tuple(action for pod in ours for action in remove_pod(pod, facts.now))
+    return tuple(action for pod in ours for action in remove_pod(pod))
 
 
 def rule_wait(facts: AgentFacts) -> Decision | None:
@@ -125,7 +125,7 @@ def rule_wait(facts: AgentFacts) -> Decision | None:
     return Decision(
         "provision",
         Standing("Provisioning", "a sandbox is being made"),
-        (Append((entry(ledger, "provisioning", state),)),),
+        (Append((entry(ledger, f"provisioning/{ledger.ended_epoch}", state),)),),
     )
 
 

@@ -2,8 +2,8 @@
 
 from alineod.crd.agent import StartFrom
 from alineod.domain import events as ev
-from alineod.domain.actions import Append, Decision, Drive, Probe, Standing
-from alineod.domain.ends import TRIES
+from alineod.domain.actions import Action, Append, Decision, Drive, Probe, Standing
+from alineod.domain.ends import END_MARGIN, TRIES, is_abandoned
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, PodFacts, Trouble
 from alineod.domain.ladder_rules import rule_reattach
@@ -23,8 +23,17 @@ def rule_pod_leaving(facts: AgentFacts) -> Decision | None:
     ledger, pod = facts.ledger, facts.pod
     if ledger is None or pod is None or not pod.deleting:
         return None
-    drive = (Drive(ledger.turn.number),) if ledger.turn is not None and ledger.turn_running else ()
-    return Decision("pod_leaving", Standing("PodDeleting", f"the pod {pod.name} is being deleted"), drive)
+    actions: tuple[Action, ...] = _follow(ledger)
+    again = max(pod.deletes_at + END_MARGIN - facts.now, NODE_INTERVAL)
+    if pod.node_lost_since or is_abandoned(pod, facts.now):  # is it lost? Then nobody will ever end it
+        actions, again = (Probe(), *actions), NODE_INTERVAL
+    standing = Standing("PodDeleting", f"the pod {pod.name} is being deleted")
+    return Decision("pod_leaving", standing, actions, again)
+
+
+def _follow(ledger: AgentState | None) -> tuple[Drive, ...]:
+    """A turn that runs is followed, whatever else is so."""
+    return (Drive(ledger.turn.number),) if ledger and ledger.turn and ledger.turn_running else ()
 
 
 def rule_pod_coming(facts: AgentFacts) -> Decision | None:
@@ -81,7 +90,7 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
     if bridge is not None and not facts.bridge_error:
         reason, message = bridge.reason or "BridgeNotReady", bridge.message or "the bridge is not ready"
         standing = Standing(reason, message, stalled=late or reason == SETUP_FAILED)
-        return Decision("probe", standing, (Probe(),), again_after=PROBE_INTERVAL)
+        return Decision("probe", standing, (Probe(), *_follow(facts.ledger)), again_after=PROBE_INTERVAL)
     silence, again = _describe_silence(facts, pod)
     standing = Standing(silence.reason, silence.message, stalled=late)
     return Decision("probe", standing, (Probe(),), again_after=again)
@@ -123,11 +132,10 @@ def _fail_setup(facts: AgentFacts, message: str) -> Decision | None:
 
 def rule_turn_running(facts: AgentFacts) -> Decision | None:
     """A turn runs: its journal is followed. Handing it over again is safe: the bridge knows the turn's id."""
-    ledger = facts.ledger
-    if ledger is None or ledger.turn is None or not ledger.turn_running:
+    drive = _follow(facts.ledger)
+    if not drive:
         return None
-    standing = Standing("TurnRunning", f"turn {ledger.turn.number} is running", ready=True)
-    return Decision("turn_running", standing, (Drive(ledger.turn.number),))
+    return Decision("turn_running", Standing("TurnRunning", f"turn {drive[0].turn} is running", ready=True), drive)
 
 
 def rule_turn_due(facts: AgentFacts) -> Decision | None:
@@ -152,6 +160,6 @@ def rule_idle(facts: AgentFacts) -> Decision:
         return Decision("idle", Standing(ledger.reason, ledger.message, stalled=True))
     reasons = {LedgerState.DONE: "Completed", LedgerState.PAUSED: "Suspended"}
     message = ledger.message or "the agent is where it should be"
-    if ledger.restored is not None and ledger.restored.incarnation == ledger.incarnation:
+    if ledger.restored is not None and ledger.is_back:
         message += f"; it came back by {ledger.restored.rung}"
     return Decision("idle", Standing(reasons.get(ledger.state, ledger.reason), message, ready=True))

@@ -11,7 +11,7 @@ from alineod.wire.turns import Session, TurnError, TurnState, Usage
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn as far as the ledger knows. `seq` is the last journal number recorded for it."""
+    """One turn as far as the ledger knows."""
 
     number: int
     id: str
@@ -64,6 +64,7 @@ class Interruption:
     reason: str
     message: str
     tools: tuple[str, ...] = ()
+    before: "Interruption | None" = None  # one that the agent has not been told of yet either
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,11 @@ class AgentState:
     failures: int = 0  # turns in a row that failed, or were cut off by the agent's own fault
     sandbox_faults: int = 0  # sandboxes in a row that ended by the agent's own fault
     given_up: int = 0  # the incarnation whose sandbox has no say any more, though it may still be there
+
+    @property
+    def is_back(self) -> bool:
+        """Whether a rung held for its present sandbox."""
+        return self.restored is not None and self.restored.incarnation == self.incarnation
 
     @property
     def turn_running(self) -> bool:

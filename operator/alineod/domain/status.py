@@ -32,7 +32,7 @@ from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, SwarmFacts, Trouble
 from alineod.domain.fold import CLEAN_TURN_LOST, add_usage
 from alineod.domain.life_rules import ENTRY_REMOVED
-from alineod.domain.state import AgentState, Checkpoint, RunState, is_of_run
+from alineod.domain.state import AgentState, Checkpoint, Interruption, RunState, is_of_run
 from alineod.wire.turns import Usage
 
 PHASES: Mapping[LedgerState, Phase] = {
@@ -127,8 +127,7 @@ def _ledger_conditions(facts: AgentFacts, agent: AgentState) -> dict[ConditionTy
         running = Said(agent.turn_running, "TurnRunning" if agent.turn_running else "TurnEnded", f"turn {turn.number}")
     interrupted = Said(False, "NotInterrupted")
     if cut is not None:
-        what = f"turn {cut.turn} is lost" if cut.reason == CLEAN_TURN_LOST else f"turn {cut.turn} was cut off"
-        interrupted = Said(True, cut.reason, f"{what}: {cut.message}; {_survived(agent)}")
+        interrupted = Said(True, cut.reason, f"{_describe(cut)}; {_survived(agent)}")
     lost = agent.state is LedgerState.LOST
     return {
         ConditionType.RUNNING: running,
@@ -136,6 +135,12 @@ def _ledger_conditions(facts: AgentFacts, agent: AgentState) -> dict[ConditionTy
         ConditionType.LOST: Said(lost, agent.reason if lost else "NotLost", agent.message if lost else ""),
         ConditionType.CHECKPOINTED: _checkpointed(facts, agent),
     }
+
+
+def _describe(cut: Interruption) -> str:
+    what = f"turn {cut.turn} is lost" if cut.reason == CLEAN_TURN_LOST else f"turn {cut.turn} was cut off"
+    before = f"; before that, {_describe(cut.before)}" if cut.before else ""
+    return f"{what}: {cut.message}{before}"
 
 
 def _survived(agent: AgentState) -> str:

@@ -17,9 +17,9 @@ def build_turn_start(agent: AgentState, first_prompt: str) -> tuple[Entry, ...]:
     in its inbox. A retry keeps the turn's id; everything else gets one of its own. A blocked agent goes on with a
     prompt that was given since: that is the decision it waits for.
     """
-    if agent.state is LedgerState.BLOCKED:
-        return _deliver(agent, decision) if (decision := find_decision(agent)) else ()
-    turn = agent.turn
+    turn, decision = agent.turn, find_decision(agent)
+    if agent.state is LedgerState.BLOCKED and (decision is None or turn is not None):
+        return _deliver(agent, decision) if decision else ()
     if turn is None:
         return (_start(agent, 1, f"{agent.uid}-1", first_prompt),)
     number = turn.number + 1
@@ -59,7 +59,11 @@ def _start(agent: AgentState, number: int, turn_id: str, prompt: str, attempt: i
 
 def build_prompt_text(turn: Turn, interruption: Interruption | None) -> str:
     """What the harness is given for a turn: the prompt, after word of what was cut off before it."""
-    return turn.prompt if interruption is None else f"{_describe(interruption)}\n\n{turn.prompt}"
+    return "\n\n".join((*_describe_all(interruption), turn.prompt))
+
+
+def _describe_all(cut: Interruption | None) -> list[str]:
+    return [*_describe_all(cut.before), _describe(cut)] if cut is not None else []
 
 
 def _describe(cut: Interruption) -> str:

@@ -41,6 +41,7 @@ def parse_pod(pod: Json) -> PodFacts:
         end=_parse_end(status),
         container_end=_parse_container_end(agent),
         deletes_at=parse_time(metadata.get("deletionTimestamp")),
+        grace=int(metadata.get("deletionGracePeriodSeconds") or 0),
         unready_since=_parse_unready(status),
         node_lost_since=_parse_node_lost(status),
         restore=_parse_restore(status),

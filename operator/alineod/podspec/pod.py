@@ -4,6 +4,8 @@ from math import ceil
 
 from alineod.crd.base import API_VERSION
 from alineod.crd.harness import CredentialRef
+from alineod.crd.sandbox import OnNodeLost
+from alineod.domain.ends import NODE_LOST_AFTER
 from alineod.domain.facts import AgentObject
 from alineod.podspec import names
 from alineod.podspec.containers import build_agent, build_checkpointer, build_restore
@@ -42,6 +44,13 @@ def _build_owner(name: str, uid: str) -> Json:
     return {"apiVersion": API_VERSION, "kind": "Agent", "name": name, "uid": uid, "controller": True}
 
 
+def _build_patience(policy: OnNodeLost) -> list[Json]:
+    """How long the cluster leaves the pod where its node is silent; without these it would be five minutes."""
+    limit = {} if policy is OnNodeLost.WAIT else {"tolerationSeconds": int(NODE_LOST_AFTER)}
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    return [{"key": key, "operator": "Exists", "effect": "NoExecute", **limit} for key in keys]
+
+
 def _build_spec(key: str, agent: AgentObject, incarnation: int, context: PodContext) -> Json:
     sandbox = agent.spec.sandbox
     credentials: tuple[CredentialRef, ...] = agent.spec.harness.credentials
@@ -61,9 +70,8 @@ def _build_spec(key: str, agent: AgentObject, incarnation: int, context: PodCont
         ],
         "containers": [build_agent(key, agent, incarnation, context)],
         "volumes": build_volumes(sandbox, credentials),
+        "tolerations": [*map(dict, context.defaults.tolerations), *_build_patience(sandbox.on_node_lost)],
     }
-    if context.defaults.tolerations:
-        spec["tolerations"] = [dict(toleration) for toleration in context.defaults.tolerations]
     if context.defaults.pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret} for secret in context.defaults.pull_secrets]
     return spec

@@ -19,6 +19,7 @@ from alineod.reconcile.world import World
 
 REFUSED_AGAIN = 30.0  # s until what was refused is tried again
 COUNT_EVERY = 10.0  # s between two writes of a swarm's status that only count the ledger on
+RUNGS = ("reattach", "resumed", "restored")  # rules by which a rung has held in this term
 MAX_STEPS = 20  # decisions in one pass; more would be a circle
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ async def run_agent_pass(world: World, key: str) -> float | None:
             decision = build_refusal(decision, error)
             world.term.reconnection.answer(key)
             break
-        if decision.rule == "reattach":
+        if decision.rule in RUNGS:
             world.term.reattached.add(key)
         if is_answer(facts, decision):
             world.term.reconnection.answer(key)

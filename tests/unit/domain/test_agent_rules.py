@@ -16,6 +16,7 @@ from alineod.domain.state import Handle, InboxMessage, Pod
 from alineod.wire.archives import RestoreReport
 from alineod.wire.turns import TurnState, Usage
 from tests.unit.domain.builders import (
+    NOW,
     build_bridge,
     build_facts,
     build_ledger,
@@ -50,6 +51,7 @@ SETTLED = Handle(True, Outcome.SUCCESS, 1, "text")
 WAITING = build_object(spec=build_spec(waitFor=["x"]))
 SPAWNING = build_ledger(LedgerState.SPAWNING, pod=None, incarnation=0, turn=None, last_clean_turn=None)
 FORKING = build_object(spec=build_spec(parent="x"), parent="x")
+LEAVING = build_pod(deleting=True, deletes_at=NOW + 600, grace=650)
 COMING = build_pod(agent_running=False, bridge_ready=False, phase=PodPhase.PENDING)
 
 CASES: list[tuple[str, AgentFacts, str, str | None, list[str]]] = [
@@ -169,10 +171,10 @@ CASES: list[tuple[str, AgentFacts, str, str | None, list[str]]] = [
         ["CreatePod"],
     ),
     ("pod of old", build_facts(stale_pods=(build_pod(uid="old"),)), "stale_pods", None, ["DeletePod"]),
-    ("pod leaving", build_facts(pod=build_pod(deleting=True)), "pod_leaving", "PodDeleting", []),
+    ("pod leaving", build_facts(pod=LEAVING), "pod_leaving", "PodDeleting", []),
     (
         "pod leaving in a turn",
-        build_facts(ledger=running(), pod=build_pod(deleting=True)),
+        build_facts(ledger=running(), pod=LEAVING),
         "pod_leaving",
         "PodDeleting",
         ["Drive"],
@@ -327,7 +329,7 @@ def test_a_retried_turn_keeps_its_id_and_is_told_what_was_cut_off() -> None:
 _LEDGERS = st.sampled_from(
     [None, SPAWNING, running(), *(build_ledger(state) for state in LedgerState), build_ledger(closed=True)]
 )
-_PODS = st.sampled_from([None, build_pod(), COMING, build_pod(deleting=True), build_pod(phase=PodPhase.FAILED)])
+_PODS = st.sampled_from([None, build_pod(), COMING, LEAVING, build_pod(phase=PodPhase.FAILED)])
 _FACTS = st.builds(
     build_facts,
     object=st.sampled_from(

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from alineod.domain import events as ev
 from alineod.domain.events import AnyBody, LedgerState, Outcome, Row, Rung
-from alineod.domain.fold import add_usage, fold
+from alineod.domain.fold import MAX_SETBACKS, add_usage, fold
 from alineod.domain.kept import KEPT_CHECKPOINTS
 from alineod.domain.state import AgentState, Handle, State
+from alineod.domain.turn_starts import build_prompt_text
 from alineod.wire.turns import ErrorKind, Session, TurnError, TurnState, Usage
+from tests.unit.domain.builders import build_turn
 from tests.unit.domain.rows import ROWS
 
 RUN, AGENT = "default/survey", "default/survey-lead"
@@ -227,3 +229,40 @@ def test_a_run_knows_its_newest_event_and_no_event_before_its_start() -> None:
     assert [fold(State(), rows[:count]).runs[RUN].seq for count in (2, 3, 4)] == [2, 3, 4]
     other = [Row(seq=5, time=5.0, id="5", run="default/other", agent=None, body=started, prev="", hash="")]
     assert {run.key: run.seq for run in fold(State(), rows + other).runs.values()} == {RUN: 4, "default/other": 5}
+
+
+def test_what_was_cut_off_before_a_clean_turn_was_lost_is_not_forgotten() -> None:
+    second = ev.AgentTurnStarted(turn=2, turn_id="t2", prompt="More.", incarnation=1)
+    cut = ev.AgentTurnInterrupted(turn=2, turn_id="t2", reason="PodGone", message="gone", tools=["bash"])
+    blank = ev.AgentRestored(rung=Rung.RESTORE, incarnation=2, reason="gone")
+    again = ev.AgentProvisioned(pod="survey-lead-2", uid="p2", incarnation=2, rung=Rung.RESTORE)
+    agent = fold_agent(PROVISIONED, STARTED, ENDED, second, cut, again, blank)
+    assert agent.interruption is not None
+    assert (agent.interruption.turn, agent.interruption.reason) == (1, "CleanTurnLost")
+    assert agent.interruption.before is not None
+    assert (agent.interruption.before.turn, agent.interruption.before.tools) == (2, ("bash",))
+    prompt = build_prompt_text(build_turn(3), agent.interruption)
+    assert "Turn 2 was cut off" in prompt
+    assert "bash" in prompt
+    assert "Turn 1 and what it did to files is not here any more" in prompt
+
+
+def test_only_the_newest_setbacks_are_told() -> None:
+    bodies: list[AnyBody] = [PROVISIONED]
+    for turn in range(1, 30):
+        bodies.append(ev.AgentTurnStarted(turn=turn, turn_id=f"t{turn}", prompt="Go.", incarnation=1))
+        bodies.append(ev.AgentTurnInterrupted(turn=turn, turn_id=f"t{turn}", reason="PodGone", message="gone"))
+    cut, turns = fold_agent(*bodies).interruption, []
+    while cut is not None:
+        turns.append(cut.turn)
+        cut = cut.before
+    assert turns == list(range(29, 29 - MAX_SETBACKS, -1))
+
+
+@pytest.mark.parametrize("kind", ["prompt", "notice"])
+def test_a_prompt_ends_the_count_of_what_failed(kind: str) -> None:
+    failed = ev.AgentProvisioned(pod="survey-lead-2", uid="p2", incarnation=2, rung=Rung.RESTORE, own_fault=True)
+    blocked = ev.AgentStateChanged(state=LedgerState.BLOCKED, reason="TooManyFailures")
+    cut = ev.AgentTurnInterrupted(turn=1, turn_id="t1", reason="OOMKilled", message="memory", own_fault=True)
+    agent = fold_agent(PROVISIONED, STARTED, cut, failed, blocked, ev.InboxQueued(id="m", kind=kind, text="Go on."))
+    assert (agent.failures, agent.sandbox_faults) == ((0, 0) if kind == "prompt" else (1, 1))

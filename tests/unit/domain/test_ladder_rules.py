@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from alineod.domain import events as ev
-from alineod.domain.actions import Action, Append, CreatePod, Decision, DeletePod, Probe
+from alineod.domain.actions import Action, Append, CreatePod, Decision, DeletePod, Drive, Probe
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
 from alineod.domain.ends import MAX_CRASHES, NODE_LOST_AFTER, find_end
 from alineod.domain.events import LedgerState, Outcome, Rung
-from alineod.domain.facts import AgentFacts, Peer, PodPhase, Trouble
+from alineod.domain.facts import AgentFacts, Peer, PodFacts, PodPhase, Trouble
 from alineod.domain.gone_rules import BACK_OFF, MAX_SANDBOXES, STOP_GRACE
 from alineod.domain.state import AgentState, Handle, InboxMessage, Pod
 from alineod.domain.turn_ends import TOO_MANY_FAILURES
@@ -19,6 +19,7 @@ from alineod.wire.turns import TurnState
 from tests.unit.domain.builders import (
     NOW,
     POD_UID,
+    build_bridge,
     build_facts,
     build_ledger,
     build_object,
@@ -37,6 +38,7 @@ CRASHING = build_pod(
 SILENT = build_pod(bridge_ready=True, node="n2", node_lost_since=NOW - NODE_LOST_AFTER, unready_since=NOW - 60)
 JUST_SILENT = replace(SILENT, node_lost_since=NOW - 1)
 WAITS = build_spec(sandbox={"onNodeLost": "Wait"})
+LEAVING = build_pod(deleting=True, deletes_at=NOW + 600, grace=650, end=DRAINED)
 OVER = build_pod(phase=PodPhase.FAILED, agent_running=False, end=EVICTED)
 
 
@@ -147,7 +149,7 @@ STILL_GOOD = [
         "a lost node is to be waited for",
         build_facts(pod=SILENT, bridge=None, tries=9, object=build_object(spec=WAITS)),
     ),
-    ("it is leaving", build_facts(pod=build_pod(deleting=True, end=DRAINED))),
+    ("it is leaving", build_facts(pod=LEAVING)),
 ]  # fmt: skip
 
 
@@ -184,9 +186,9 @@ def test_a_turn_is_not_cut_off_before_there_is_a_place_for_what_may_still_come_b
 def test_a_sandbox_that_nobody_waits_for_has_less_time_than_a_turn() -> None:
     stale = build_pod(uid="old", version="7")
     assert decide_agent(build_facts(stale_pods=(stale,))).actions == (DeletePod(stale.name, "old", "7", STOP_GRACE),)
-    leaving = replace(stale, deleting=True, deletes_at=NOW + 600)
+    leaving = replace(stale, deleting=True, grace=650)
     assert _has(decide_agent(build_facts(stale_pods=(leaving,))), DeletePod)
-    soon = replace(stale, deleting=True, deletes_at=NOW + STOP_GRACE)
+    soon = replace(stale, deleting=True, grace=STOP_GRACE)
     assert not _has(decide_agent(build_facts(stale_pods=(soon,))), DeletePod)
 
 
@@ -211,7 +213,7 @@ def test_disruptions_neither_count_nor_back_off() -> None:
 
 
 def test_too_many_own_faults_hold_the_agent_until_a_prompt_decides() -> None:
-    ledger = build_ledger(sandbox_faults=2)
+    ledger = build_ledger(LedgerState.PROVISIONING, sandbox_faults=2)
     asked, blocked = _bodies(decide_agent(build_facts(ledger=ledger, pod=OVER)))
     assert isinstance(asked, ev.AgentSupervisionNeeded)
     assert isinstance(blocked, ev.AgentStateChanged)
@@ -219,7 +221,7 @@ def test_too_many_own_faults_hold_the_agent_until_a_prompt_decides() -> None:
     held = _blocked(TOO_MANY_FAILURES, sandbox_faults=2)
     decision = decide_agent(build_facts(ledger=held, pod=None))
     assert (decision.rule, decision.actions) == ("held", ())
-    decided = replace(held, inbox=(InboxMessage("m", "prompt", "again", NOW),))
+    decided = replace(held, inbox=(InboxMessage("m", "prompt", "again", NOW),), sandbox_faults=0)
     assert _has(decide_agent(build_facts(ledger=decided, pod=None)), CreatePod)
 
 
@@ -312,3 +314,82 @@ def test_a_child_whose_parent_cannot_come_back_is_lost_until_the_parent_is_there
     (again,) = _bodies(decide_agent(replace(facts, ledger=lost, epoch=7, peers={"x": replace(gone, gone=False)})))
     assert isinstance(again, ev.AgentStateChanged)
     assert again.state is LedgerState.SPAWNING
+
+
+# --- Doubts -----------------------------------------------------------------------------------------------------------
+
+TAINTED = End(EndKind.DISRUPTION, "DeletionByTaintManager", "deleting due to NoExecute taint")
+
+
+@pytest.mark.behaviour("5.7", "9.6")
+@pytest.mark.parametrize(
+    "pod",
+    [
+        replace(LEAVING, end=TAINTED),
+        replace(LEAVING, node_lost_since=NOW - NODE_LOST_AFTER),
+        replace(LEAVING, deletes_at=NOW - 31),
+    ],
+    ids=["for its node's sake", "its node is silent", "for longer than it has"],
+)
+def test_a_pod_that_nobody_may_ever_end_is_asked_and_then_replaced(pod: PodFacts) -> None:
+    asked = decide_agent(build_facts(ledger=running(), pod=pod, bridge=None))
+    assert asked.actions == (Probe(), Drive(1))
+    assert asked.again_after is not None
+    assert find_end(build_facts(ledger=running(), pod=pod, tries=1)) is None
+    end = find_end(build_facts(ledger=running(), pod=pod, tries=2))
+    assert end is not None
+    assert end.reason == "NodeLost"
+
+
+def test_a_pod_that_was_not_up_when_its_node_went_is_replaced() -> None:
+    restoring = replace(LEAVING, agent_running=False, bridge_ready=False, phase=PodPhase.PENDING)
+    assert find_end(build_facts(pod=restoring)) is None
+    assert find_end(build_facts(pod=replace(restoring, end=TAINTED))) is not None
+
+
+def test_a_turn_that_goes_on_in_a_pod_that_should_have_ended_is_let_go_on() -> None:
+    overdue = replace(LEAVING, deletes_at=NOW - 31)
+    assert find_end(build_facts(ledger=running(), pod=overdue)) is None
+    assert find_end(build_facts(pod=overdue)) is not None
+
+
+def test_a_turn_is_followed_though_the_bridge_is_not_ready() -> None:
+    bridge = build_bridge(ready=False, reason="CredentialsMissing", message="no Secret model")
+    assert decide_agent(build_facts(ledger=running(), bridge=bridge)).actions == (Probe(), Drive(1))
+
+
+def test_a_turn_s_end_is_heard_before_its_container_s_restart_is_recorded() -> None:
+    restarted = build_pod(restarts=1, container_end=End(EndKind.OWN_FAULT, "OOMKilled", "memory"))
+    decision = decide_agent(build_facts(ledger=running(), pod=restarted, reattached=False))
+    assert (decision.rule, decision.actions) == ("turn_running", (Drive(1),))
+
+
+def test_a_checkpointer_that_ends_again_and_again_is_no_end_of_an_agent_at_work() -> None:
+    crashing = replace(CRASHING, agent_running=True, bridge_ready=True)
+    assert find_end(build_facts(ledger=running(), pod=crashing)) is None
+
+
+def test_a_finished_agent_keeps_its_outcome_when_its_sandboxes_fail() -> None:
+    done = build_ledger(LedgerState.DONE, sandbox_faults=2, outcome=Outcome.SUCCESS)
+    decision = decide_agent(build_facts(ledger=done, pod=OVER))
+    assert (decision.rule, _bodies(decision), _has(decision, CreatePod)) == ("held", [], False)
+    assert decision.standing is not None
+    assert (decision.standing.reason, decision.standing.stalled) == (TOO_MANY_FAILURES, True)
+    assert _has(decide_agent(build_facts(ledger=replace(done, sandbox_faults=0), pod=OVER)), CreatePod)
+
+
+def test_an_agent_that_never_began_does_so_when_somebody_decides() -> None:
+    since = InboxMessage("m", "prompt", "go on", NOW - 1)
+    held = _blocked(TOO_MANY_FAILURES, turn=None, last_clean_turn=None, inbox=(since,))
+    (started,) = _bodies(decide_agent(build_facts(ledger=held)))
+    assert isinstance(started, ev.AgentTurnStarted)
+    assert (started.turn, started.prompt) == (1, "plan")
+
+
+def test_a_child_that_is_tried_again_is_provisioned_again() -> None:
+    again = build_ledger(LedgerState.SPAWNING, pod=None, incarnation=0, turn=None, last_clean_turn=None, ended_epoch=6)
+    (append,) = decide_agent(build_facts(ledger=again, pod=None)).actions
+    first = decide_agent(build_facts(ledger=replace(again, ended_epoch=0), pod=None)).actions[0]
+    assert isinstance(append, Append)
+    assert isinstance(first, Append)
+    assert append.entries[0].id != first.entries[0].id

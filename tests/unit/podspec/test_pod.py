@@ -84,8 +84,17 @@ def test_an_overlay_adds_and_never_replaces_what_is_ours() -> None:
 def test_the_release_s_defaults_are_under_every_sandbox() -> None:
     defaults = parse_sandbox_defaults({"tolerations": [{"operator": "Exists"}], "pullSecrets": ["registry"]})
     pod = _build(PodContext("a", "s", "Always", "http://o", 1, defaults=defaults))
-    assert pod["spec"]["tolerations"] == [{"operator": "Exists"}]
+    assert pod["spec"]["tolerations"][0] == {"operator": "Exists"}
     assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+
+
+@pytest.mark.parametrize(("policy", "seconds"), [("Replace", 60), ("Wait", None)])
+def test_the_cluster_leaves_a_pod_on_a_silent_node_as_long_as_the_policy_says(policy: str, seconds: int | None) -> None:
+    tolerations = _build(sandbox={"onNodeLost": policy})["spec"]["tolerations"]
+    assert {t["key"].partition("/")[2]: t.get("tolerationSeconds") for t in tolerations} == {
+        "not-ready": seconds,
+        "unreachable": seconds,
+    }
 
 
 def test_the_pod_ends_only_after_the_grace_of_a_turn_and_that_of_its_upload() -> None:
