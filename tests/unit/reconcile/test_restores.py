@@ -1,10 +1,13 @@
 """How many agents are brought back at the same time."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from alineod.kube.objects import AGENTS, PODS, SWARMS, Json
+from alineod.errors import Unavailable
+from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref
+from tests.support.memory_bucket import MemoryBucket
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 
 SWARM: Json = {
@@ -32,3 +35,88 @@ async def test_no_more_than_the_release_allows_and_in_the_end_all() -> None:
         most = max(most, len(made) - len(back))
     assert most == 2
     assert len(back) == 5
+
+
+def build_unscheduled(pod: Json) -> Json:
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available"}
+    return {"phase": "Pending", "conditions": [said]}
+
+
+def build_without_image(pod: Json) -> Json:
+    waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "agent"'}
+    return {"phase": "Pending", "initContainerStatuses": [{"name": "restore", "state": {"waiting": waiting}}]}
+
+
+def build_without_secret(pod: Json) -> Json:
+    waiting = {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}
+    return {"phase": "Pending", "containerStatuses": [{"name": "agent", "state": {"waiting": waiting}}]}
+
+
+async def _lose_both(simulation: Simulation) -> None:
+    simulation.world = replace(simulation.world, restores_at_once=1)
+    for name in ("a0", "a1"):
+        simulation.delete_pod(f"survey-{name}")
+
+
+def _read_ready(simulation: Simulation, name: str) -> Json:
+    conditions: list[Json] = simulation.read(AGENTS, f"survey-{name}")["status"]["conditions"]
+    return next(condition for condition in conditions if condition["type"] == "Ready")
+
+
+def _is_back(simulation: Simulation, name: str) -> bool:
+    agent = simulation.ledger.state.agents[f"{NAMESPACE}/survey-{name}"]
+    return agent.restored is not None and agent.restored.incarnation == 2
+
+
+@pytest.mark.behaviour("5.17")
+@pytest.mark.parametrize(
+    ("build", "reason", "words"),
+    [
+        (build_unscheduled, "Unschedulable", "0/2 nodes are available"),
+        (build_without_image, "ImagePullBackOff", "container restore"),
+        (build_without_secret, "CreateContainerConfigError", 'secret "s" not found'),
+    ],
+)
+async def test_who_waits_for_something_outside_says_so_and_gives_its_place(
+    build: Callable[[Json], Json], reason: str, words: str
+) -> None:
+    simulation = Simulation()
+    simulation.gateway.write(SWARMS, SWARM)
+    await simulation.settle()
+    await _lose_both(simulation)
+    held = Ref(PODS, NAMESPACE, "survey-a0-2")
+    while not [pod for pod in simulation.gateway.read_all(PODS) if pod["metadata"]["name"] == held.name]:
+        await simulation.step()
+    raw = simulation.gateway.objects.read(held)
+    elsewhere = {**raw, "spec": {**raw["spec"], "nodeName": "no node of the simulation"}}
+    simulation.gateway.objects.replace(held, {**elsewhere, "status": build(raw)})
+    await simulation.settle()
+    assert _is_back(simulation, "a1")
+    assert not _is_back(simulation, "a0")
+    said = _read_ready(simulation, "a0")
+    assert (said["status"], said["reason"]) == ("False", reason)
+    assert words in said["message"]
+    simulation.gateway.objects.replace(held, raw)
+    await simulation.settle()
+    assert _is_back(simulation, "a0")
+
+
+@pytest.mark.behaviour("4.25", "5.17")
+async def test_who_waits_for_the_bucket_gives_its_place_and_is_never_started_blank() -> None:
+    bucket = MemoryBucket()
+    simulation = Simulation(bucket=bucket)
+    simulation.kubelets.checkpointers = True
+    first, *others = SWARM["spec"]["agents"]
+    agents = [{**first, "checkpoint": True}, *others]
+    simulation.gateway.write(SWARMS, {**SWARM, "spec": {**SWARM["spec"], "agents": agents}})
+    await simulation.settle()
+    bucket.failure = Unavailable("BucketUnreachable", "the bucket is away")
+    await _lose_both(simulation)
+    await simulation.run_for(60)
+    assert _is_back(simulation, "a1")
+    assert not _is_back(simulation, "a0")
+    assert _read_ready(simulation, "a0")["reason"] == "RestoreWaiting"
+    bucket.failure = None
+    await simulation.settle()
+    restored = simulation.read(AGENTS, "survey-a0")["status"]["restore"]
+    assert (restored["rung"], restored["turn"]) == ("Restore", 1)
