@@ -1,12 +1,15 @@
-"""How many agents are brought back at the same time."""
+"""How many agents are brought back at the same time, what they wait for, and what they come back with."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from alineod.domain import events as ev
+from alineod.domain.announce import compute_announcement
 from alineod.errors import Unavailable
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref
+from alineod.reconcile.prompts import queue_prompt
 from tests.support.memory_bucket import MemoryBucket
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 
@@ -120,3 +123,45 @@ async def test_who_waits_for_the_bucket_gives_its_place_and_is_never_started_bla
     await simulation.settle()
     restored = simulation.read(AGENTS, "survey-a0")["status"]["restore"]
     assert (restored["rung"], restored["turn"]) == ("Restore", 1)
+
+
+async def _with_two_checkpoints(bucket: MemoryBucket) -> Simulation:
+    simulation = Simulation(bucket=bucket)
+    simulation.kubelets.checkpointers = True
+    agents = [{"name": "a0", "prompt": "p", "checkpoint": True}]
+    simulation.gateway.write(SWARMS, {**SWARM, "spec": {**SWARM["spec"], "agents": agents}})
+    await simulation.settle()
+    await queue_prompt(simulation.world, f"{NAMESPACE}/survey-a0", "go on", "k")
+    await simulation.settle()
+    return simulation
+
+
+@pytest.mark.behaviour("4.16", "4.22", "4.24")
+@pytest.mark.parametrize(
+    ("damaged", "turn", "came"),
+    [((2,), 1, "with its conversation up to turn 1"), ((1, 2), None, "blank")],
+)
+async def test_damaged_checkpoints_are_passed_over_and_that_is_said_loudly(
+    damaged: tuple[int, ...], turn: int | None, came: str
+) -> None:
+    bucket = MemoryBucket()
+    simulation = await _with_two_checkpoints(bucket)
+    for stored in list(bucket.list("")):
+        if any(f"/{number:06d}-" in stored.key for number in damaged):
+            bucket.put(stored.key, b"rotten")
+    simulation.delete_pod("survey-a0")
+    await simulation.settle()
+    agent = simulation.ledger.state.agents[f"{NAMESPACE}/survey-a0"]
+    assert agent.restored is not None
+    assert agent.restored.checkpoint_turn == turn
+    assert [one.checkpoint.turn for one in agent.set_aside] == list(damaged)
+    (row,) = [row for row in simulation.stored.rows if isinstance(row.body, ev.AgentRestored)]
+    said = compute_announcement(row)
+    assert said is not None
+    assert said.warning
+    assert came in said.note
+    assert "the checkpoint of turn 2 could not be used: damaged" in said.note
+    conditions: list[Json] = simulation.read(AGENTS, "survey-a0")["status"]["conditions"]
+    (cut,) = [condition for condition in conditions if condition["type"] == "Interrupted"]
+    assert (cut["status"], cut["reason"]) == ("True", "CleanTurnLost")
+    assert "its checkpoint could not be used (damaged)" in cut["message"]
