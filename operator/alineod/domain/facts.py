@@ -124,6 +124,7 @@ class AgentFacts:
     bridge: BridgeState | None = None
     bridge_error: str = ""
     tries: int = 0  # questions in a row that the bridge did not answer
+    asked_at: float = 0.0  # when the last of them was asked, Unix seconds
     retry_delay: float = 1.0  # s between the first two of them
     reattached: bool = True  # in this term of the leader
     start_wait: Trouble | None = None  # what the pod's restore container waits for

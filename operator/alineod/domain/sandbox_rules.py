@@ -93,6 +93,8 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
         return Decision("probe", standing, (Probe(), *_follow(facts.ledger)), again_after=PROBE_INTERVAL)
     silence, again = _describe_silence(facts, pod)
     standing = Standing(silence.reason, silence.message, stalled=late)
+    if not facts.reattached and 0 < facts.tries < TRIES and (left := facts.asked_at + again - facts.now) > 0:
+        return Decision("probe", standing, again_after=left)  # woken too early for the second question
     return Decision("probe", standing, (Probe(),), again_after=again)
 
 

@@ -128,6 +128,7 @@ async def read_bridge(world: World, facts: AgentFacts) -> bool:
     except (Unavailable, Refused) as error:
         world.term.errors[pod.uid] = error.message
         world.term.tries[pod.uid] = world.term.tries.get(pod.uid, 0) + 1
+        world.term.asked[pod.uid] = world.now()
         return False  # the rule asks again
     world.term.errors.pop(pod.uid, None)
     world.term.tries.pop(pod.uid, None)

@@ -109,6 +109,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         bridge=_read_bridge(world, pod) if pod else None,
         bridge_error=world.term.errors.get(pod.uid, "") if pod else "",
         tries=world.term.tries.get(pod.uid, 0) if pod else 0,
+        asked_at=world.term.asked.get(pod.uid, 0.0) if pod else 0.0,
         retry_delay=world.retry_delay,
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
         heard=await read_heard(world, ledger, pod if obj is not None else None),

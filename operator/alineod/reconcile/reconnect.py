@@ -31,10 +31,11 @@ def is_answer(facts: AgentFacts, decision: Decision) -> bool:
     """Whether, the actions done, the ladder has said where the agent stands: not while Reattach is still tried."""
     if decision.rule == "stale_pods":
         return False  # only what is left of before was seen to
-    if not any(isinstance(action, Probe) for action in decision.actions):
+    if decision.rule != "probe":
         return True
     away = facts.pod is not None and facts.pod.node_lost_since > 0  # which is said, and asked about seldom
-    return away or facts.bridge is not None or facts.tries + 1 >= TRIES
+    tries = facts.tries + any(isinstance(action, Probe) for action in decision.actions)
+    return away or facts.bridge is not None or tries >= TRIES
 
 
 class Reconnection:

@@ -36,6 +36,7 @@ class Term:
     heard: dict[str, Heard] = field(default_factory=dict)  # by pod UID
     errors: dict[str, str] = field(default_factory=dict)  # why a bridge did not answer, by pod UID
     tries: dict[str, int] = field(default_factory=dict)  # questions in a row that it did not answer, by pod UID
+    asked: dict[str, float] = field(default_factory=dict)  # when the last of them was asked, Unix seconds
     ends: dict[str, End] = field(default_factory=dict)  # why pods went or are about to, by pod UID
     reattached: set[str] = field(default_factory=set)  # agent keys
     reconnection: Reconnection = field(default_factory=Reconnection)

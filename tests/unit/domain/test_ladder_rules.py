@@ -69,6 +69,19 @@ def test_a_new_leader_asks_twice_before_it_looks_further() -> None:
     assert third.standing.reason == "Resuming"
 
 
+@pytest.mark.behaviour("5.5")
+@pytest.mark.parametrize(("tries", "since", "asks"), [(1, 0.4, False), (1, 1.5, True), (2, 0.4, True)])
+def test_what_wakes_a_pass_does_not_bring_the_second_question_forward(tries: int, since: float, asks: bool) -> None:
+    facts = build_facts(
+        reattached=False, bridge=None, bridge_error="no", tries=tries, retry_delay=1.5, asked_at=NOW - since
+    )
+    decision = decide_agent(facts)
+    assert decision.rule == "probe"
+    assert bool(decision.actions) is asks
+    if not asks:
+        assert decision.again_after == pytest.approx(1.1)
+
+
 @pytest.mark.behaviour("5.4")
 def test_a_bridge_that_answers_is_reattached_and_its_turn_goes_on() -> None:
     decision = decide_agent(build_facts(ledger=running(), reattached=False))

@@ -39,6 +39,7 @@ def test_those_with_a_sandbox_that_have_not_ended_are_waited_for() -> None:
     [
         ({"bridge": None}, "probe", (Probe(),), False),  # it was not asked before
         ({"bridge": None, "tries": 1}, "probe", (Probe(),), True),  # this was the second try
+        ({"bridge": None, "tries": 1}, "probe", (), False),  # the second one is still to come
         ({"bridge": None, "tries": 9}, "probe", (Probe(),), True),
         ({"bridge": None, "pod": build_pod(node_lost_since=900.0)}, "probe", (Probe(),), True),
         ({"bridge": build_bridge(ready=False, reason="SetupRunning")}, "probe", (Probe(),), True),
