@@ -86,7 +86,7 @@ class PodWatch:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            with suppress(requests.RequestException, ValueError):
+            with suppress(OSError, ValueError):
                 self._words.extend(self._kube.watch())
             self._stopped.wait(AGAIN)
 

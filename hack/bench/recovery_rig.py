@@ -14,8 +14,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import requests
-
 from alineod.crd.definition import DEFINITIONS, build_crd
 from alineod.podspec.observe import parse_pod
 from alineod.wire.archives import RestoreReport
@@ -110,7 +108,7 @@ class Kubelet:
     def run(self) -> None:
         """For as long as the process lives."""
         while True:
-            with suppress(requests.RequestException):  # the server ends a watch after a while, and itself at the end
+            with suppress(OSError):  # the server ends a watch after a while, and itself at the end
                 for word in self._kube.watch():
                     if word.kind == "ADDED" and not read_address(word.pod):
                         self._start(word.pod)
