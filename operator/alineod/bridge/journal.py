@@ -40,7 +40,7 @@ class Journal:
         self._followers: set[Follower] = set()
         self._turn = (0, "")  # the one that runs
         self._closed = False
-        self._told = 0  # the highest number that a follower was given
+        self._told = 0  # the highest number that a reader was given
         self._safe = self.mark.safe  # the highest number a reader says it has
 
     @property
@@ -122,7 +122,8 @@ class Journal:
 
     async def read(self, after: int) -> AsyncIterator[bytes]:
         """The records behind `after`, to the newest one now."""
-        async for _, chunk in self._stored(after):
+        async for seq, chunk in self._stored(after):
+            self._told = max(self._told, seq)
             yield chunk
 
     async def follow(self, after: int) -> AsyncIterator[bytes]:
@@ -149,7 +150,7 @@ class Journal:
             self._followers.discard(follower)
 
     async def until_told(self, seq: int, seconds: float) -> None:
-        """Wait until a follower was given this record, or the time is over."""
+        """Wait until a reader was given this record, or the time is over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.0)):
                 while self._told < seq:  # noqa: ASYNC110  (once, at the end of a sandbox)

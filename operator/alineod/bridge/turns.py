@@ -80,6 +80,7 @@ class Turns:
         self._running: _Running | None = None
         self._gate_owner: int | None = None  # the turn whose archive is being cut
         self._task: asyncio.Task[None] | None = None
+        self._ended = 0  # the record of the last end of a turn that this process has written
 
     @property
     def memory(self) -> Memory:
@@ -128,7 +129,7 @@ class Turns:
         env = {**self._preparation.read_environment(), "ALINEO_TURN_ID": request.turn_id}
         self._rewind()
         expected, untouched = self._session(), is_untouched(self._memory)
-        job = Job(request.turn, request.turn_id, request.prompt, env, expected, untouched)
+        job = Job(request.turn, request.turn_id, request.text, env, expected, untouched)
         try:
             record = self._journal.begin_turn(request.turn, request.turn_id, build_start(request), self._memory.anchor)
         except OSError as error:
@@ -174,16 +175,14 @@ class Turns:
     async def drain(self, grace: float, cut_grace: float) -> None:
         """Take no more turns. The running one has `grace` seconds, then it is interrupted; a cut has `cut_grace` more.
 
-        What ended meanwhile is kept for whoever reads of it, as long as that time is not over: an operator may be on
-        its way to another node, too.
+        The end of the last turn is kept for whoever reads of it, as long as that time is not over: an operator may be
+        on its way to another node, too.
         """
         self.draining = True
         deadline = self._clock() + grace + cut_grace
-        ran = self._running is not None
         if self._task is not None and not self._task.done():
             await self._see_out(self._task, grace, cut_grace)
-        if ran and (latest := self._memory.latest) is not None:
-            await self._journal.until_told(latest.ended, min(_TOLD_WAIT, deadline - self._clock()))
+        await self._journal.until_told(self._ended, min(_TOLD_WAIT, deadline - self._clock()))
 
     async def _see_out(self, task: "asyncio.Task[None]", grace: float, cut_grace: float) -> None:
         await asyncio.wait([task], timeout=grace)
@@ -258,6 +257,8 @@ class Turns:
 
     def _record(self, turn: int, turn_id: str, event: str, data: dict[str, Any]) -> None:
         self._memory = remember(self._memory, self._journal.append(turn, turn_id, event, data))
+        if event == "turn.ended":
+            self._ended = self._journal.seq
 
     def _mark(self) -> None:
         """Keep beside the journal how it stands after a turn's start, or end."""

@@ -5,7 +5,7 @@ from collections import Counter
 from alineod.domain import events as ev
 from alineod.domain.events import Entry, LedgerState
 from alineod.domain.fold import CLEAN_TURN_LOST
-from alineod.domain.state import AgentState, InboxMessage, Interruption, Turn
+from alineod.domain.state import AgentState, InboxMessage, Interruption
 from alineod.domain.turn_ends import entry
 from alineod.wire.turns import TurnState
 
@@ -57,9 +57,9 @@ def _start(agent: AgentState, number: int, turn_id: str, prompt: str, attempt: i
     return entry(agent, f"turn/{number}/started", started)
 
 
-def build_prompt_text(turn: Turn, interruption: Interruption | None) -> str:
-    """What the harness is given for a turn: the prompt, after word of what was cut off before it."""
-    return "\n\n".join((*_describe_all(interruption), turn.prompt))
+def build_preface(interruption: Interruption | None) -> str:
+    """What the harness is given before the prompt: word of what was cut off or lost before it."""
+    return "\n\n".join(_describe_all(interruption))
 
 
 def _describe_all(cut: Interruption | None) -> list[str]:

@@ -21,6 +21,8 @@ CALL_SECONDS = 10.0
 SILENCE_SECONDS = 35.0  # the bridge sends something every 10 s
 FORK_SECONDS = 3600.0
 JOURNAL_RESET = "JournalReset"  # why a turn is refused whose journal is gone
+OTHER_PROMPT = "OtherPrompt"  # why one that is there, by its number and id, is not what was given now
+TOLD_APART = (JOURNAL_RESET, OTHER_PROMPT)
 ANSWER_LIMIT = 64 << 10  # bytes of any other answer: a sandbox is not to be believed, nor to fill our memory
 
 
@@ -142,7 +144,8 @@ async def _check(answer: aiohttp.ClientResponse) -> None:
         case 401 | 403:
             raise Denied("BridgeDenied", f"the sandbox refused the operator's token: {said}")
         case 409:
-            raise Conflict(JOURNAL_RESET if _read_reason(said) == JOURNAL_RESET else "TurnConflict", said)
+            reason = _read_reason(said)
+            raise Conflict(reason if reason in TOLD_APART else "TurnConflict", said)
         case 423 | 425 | 429 | 502 | 503 | 504:
             raise Unavailable("BridgeBusy", said)
         case _:

@@ -12,11 +12,11 @@ from alineod.domain.causes import End
 from alineod.domain.facts import PodFacts
 from alineod.domain.journal import Batch, compute_batch
 from alineod.domain.state import AgentState
-from alineod.domain.turn_starts import build_prompt_text
+from alineod.domain.turn_starts import build_preface
 from alineod.errors import AlineoError, Conflict, Unavailable
 from alineod.kube.objects import AGENTS, Ref
 from alineod.reconcile.archives import build_grant
-from alineod.reconcile.bridges import JOURNAL_RESET
+from alineod.reconcile.bridges import TOLD_APART
 from alineod.reconcile.gather import read_spec, read_supervision
 from alineod.reconcile.groups import group_records
 from alineod.reconcile.pods import find_pod
@@ -87,11 +87,11 @@ async def drive_turn(world: World, key: str, number: int) -> None:
 
 
 async def _hand_over(world: World, agent: AgentState, pod: PodFacts) -> None:
-    """Give the sandbox the turn. Where it cannot say any more whether it ran, that stands in its journal."""
+    """Give the sandbox the turn. Where it has it already, or cannot say any more, its journal tells what came of it."""
     try:
         await world.bridges.start_turn(pod, world.bridge_token(pod.uid), _build_request(world, agent))
     except Conflict as error:
-        if error.reason != JOURNAL_RESET:
+        if error.reason not in TOLD_APART:
             raise
         log.warning("%s: %s", agent.key, error.message)
 
@@ -126,7 +126,7 @@ def _build_request(world: World, agent: AgentState) -> TurnRequest:
     spec = read_spec(world, agent)
     grant = build_grant(world, agent, turn.number, agent.incarnation) if spec.checkpoint else None
     return TurnRequest(
-        turn=turn.number, turn_id=turn.id, prompt=build_prompt_text(turn, agent.interruption),
+        turn=turn.number, turn_id=turn.id, prompt=turn.prompt, preface=build_preface(agent.interruption),
         epoch=world.release.epoch, heard=agent.journal_seq,
         limits=TurnLimits(turn_max=spec.limits.turn_max, prompt_inactivity=spec.limits.prompt_inactivity),
         checkpoint=spec.checkpoint, grant=grant,

@@ -89,16 +89,23 @@ class TurnRequest(Message, frozen=True):
     """One prompt. `turn_id` is the same for every attempt at this turn and is ALINEO_TURN_ID in the sandbox.
 
     `epoch` is the term of the leader who asks, `heard` the newest record of this pod's journal that the ledger holds.
+    `preface` is said before the prompt and is no part of it: whoever asks again may word it otherwise.
     """
 
     turn: int
     turn_id: str
     prompt: str
+    preface: str = ""
     epoch: int = 0
     heard: int = 0
     limits: TurnLimits = TurnLimits()
     checkpoint: bool = False
     grant: Grant | None = None  # to upload this turn's checkpoint
+
+    @property
+    def text(self) -> str:
+        """What the harness is given."""
+        return f"{self.preface}\n\n{self.prompt}" if self.preface else self.prompt
 
 
 class TurnAccepted(Message, frozen=True):

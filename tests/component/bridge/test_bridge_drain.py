@@ -94,6 +94,17 @@ def test_an_operator_that_is_away_may_come_back_for_the_end(make_bridge: Callabl
     assert exit_code(bridge) == 0
 
 
+@pytest.mark.behaviour("3.19")
+def test_a_turn_that_ended_just_before_is_kept_for_its_reader_too(make_bridge: Callable[..., Bridge]) -> None:
+    bridge = make_bridge(ALINEO_DRAIN_GRACE="60").start()
+    bridge.post_turn(1, "one")
+    until("the turn to end", lambda: bridge.state()["turn"]["state"] == "clean")
+    ask_to_end(bridge)
+    time.sleep(1)  # nobody has read of it: it would have gone by now
+    assert Follower(bridge).join()[-1]["event"] == "turn.ended"
+    assert exit_code(bridge) == 0
+
+
 def test_a_cut_that_runs_when_the_grace_is_over_gets_its_time(
     make_bridge: Callable[..., Bridge], cutter: Cutter
 ) -> None:

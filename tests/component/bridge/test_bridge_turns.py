@@ -206,6 +206,7 @@ def test_a_turn_is_known_by_its_number_and_id(bridge: Bridge) -> None:
     again = bridge.post_turn(1, prompt)
     assert (again.status_code, again.json()) == (200, {"turn": 1, "turnId": "id-1", "state": "clean"})
     assert bridge.post_turn(1, "other words").json()["reason"] == "OtherPrompt"
+    assert bridge.post_turn(1, prompt, preface="told otherwise").json()["state"] == "clean"
     assert bridge.post_turn(1, prompt, turnId="other").json()["reason"] == "OtherTurn"
     retry = bridge.turn(3, "the same id, a later attempt", turnId="id-1")
     assert retry["state"] == "clean"

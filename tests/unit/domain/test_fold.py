@@ -11,9 +11,8 @@ from alineod.domain.events import AnyBody, LedgerState, Outcome, Row, Rung
 from alineod.domain.fold import MAX_SETBACKS, add_usage, fold
 from alineod.domain.kept import KEPT_CHECKPOINTS
 from alineod.domain.state import AgentState, Handle, State
-from alineod.domain.turn_starts import build_prompt_text
+from alineod.domain.turn_starts import build_preface
 from alineod.wire.turns import ErrorKind, Session, TurnError, TurnState, Usage
-from tests.unit.domain.builders import build_turn
 from tests.unit.domain.rows import ROWS
 
 RUN, AGENT = "default/survey", "default/survey-lead"
@@ -241,7 +240,7 @@ def test_what_was_cut_off_before_a_clean_turn_was_lost_is_not_forgotten() -> Non
     assert (agent.interruption.turn, agent.interruption.reason) == (1, "CleanTurnLost")
     assert agent.interruption.before is not None
     assert (agent.interruption.before.turn, agent.interruption.before.tools) == (2, ("bash",))
-    prompt = build_prompt_text(build_turn(3), agent.interruption)
+    prompt = build_preface(agent.interruption)
     assert "Turn 2 was cut off" in prompt
     assert "bash" in prompt
     assert "Turn 1 and what it did to files is not here any more" in prompt

@@ -8,9 +8,9 @@ from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.journal import Heard, compute_batch
 from alineod.domain.state import Interruption
 from alineod.domain.turn_ends import build_turn_end
-from alineod.domain.turn_starts import build_prompt_text
+from alineod.domain.turn_starts import build_preface
 from alineod.wire.turns import ErrorKind, JournalRecord, TurnError, TurnResult, TurnState
-from tests.unit.domain.builders import build_ledger, build_turn, running
+from tests.unit.domain.builders import build_ledger, running
 
 POLICY = SupervisionSpec()
 
@@ -47,10 +47,10 @@ def test_an_empty_answer_is_a_result_and_is_said_to_be_one() -> None:
 @pytest.mark.behaviour("3.14")
 def test_the_next_prompt_begins_with_what_was_cut_off_and_which_tools_had_started() -> None:
     cut = Interruption(4, "Evicted", "the node was drained", ("bash", "read", "bash"))
-    text = build_prompt_text(build_turn(number=5, prompt="go on"), cut)
+    text = build_preface(cut)
     assert text == (
         "[Turn 4 was cut off (Evicted: the node was drained) and is not in this conversation. These tools had started "
-        "and may have taken effect: bash (2 times), read.]\n\ngo on"
+        "and may have taken effect: bash (2 times), read.]"
     )
 
 
@@ -87,11 +87,10 @@ def test_however_a_turn_ends_its_end_has_one_identity() -> None:
 
 
 def test_the_next_prompt_says_what_was_cut_off_and_what_had_started() -> None:
-    text = build_prompt_text(build_turn(2, prompt="go on"), Interruption(1, "PodGone", "the pod is gone", ("bash",)))
-    assert text.endswith("\n\ngo on")
+    text = build_preface(Interruption(1, "PodGone", "the pod is gone", ("bash",)))
     assert "Turn 1 was cut off" in text
     assert "bash" in text
-    assert build_prompt_text(build_turn(), None) == "plan"
+    assert build_preface(None) == ""
 
 
 def _record(seq: int | None, event: str, **data: object) -> JournalRecord:

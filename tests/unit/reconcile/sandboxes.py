@@ -139,17 +139,17 @@ class Sandboxes:
         return sandbox.turns[request.turn]
 
     def _begin(self, pod: PodFacts, sandbox: Sandbox, request: TurnRequest) -> None:
-        self.asked.append((request.turn_id, request.prompt))
+        self.asked.append((request.turn_id, request.text))
         self.starts.append((request.turn_id, request.turn))
         turn = TurnAccepted(turn=request.turn, turn_id=request.turn_id, state=TurnState.RUNNING)
         sandbox.turns[turn.turn], sandbox.request = turn, request
         sandbox.write(turn, "turn.started", {"pod": pod.uid, "checkpoint": request.checkpoint})
-        if "HANG" in request.prompt:
+        if "HANG" in request.text:
             sandbox.write(turn, "tool.started", {"name": "bash", "pod": pod.uid})
-        elif "FAIL" in request.prompt:
+        elif "FAIL" in request.text:
             sandbox.end(turn, TurnState.FAILED, "", TurnError(kind=ErrorKind.PROVIDER, message="the model refused"))
         else:
-            self.finish(pod, f"did: {request.prompt}")
+            self.finish(pod, f"did: {request.text}")
 
     def finish(self, pod: PodFacts, text: str) -> None:
         """The turn that runs there ends well, whoever listens; its archive is cut if it was asked for."""
