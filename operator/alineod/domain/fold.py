@@ -125,6 +125,8 @@ def _(body: ev.AgentStateChanged, agent: AgentState, time: float) -> AgentState:
 
 @_step.register
 def _(body: ev.AgentTurnStarted, agent: AgentState, time: float) -> AgentState:
+    if agent.closed:  # a pass that had looked before its run was ended; nothing is handed to a sandbox any more
+        return agent
     turn = Turn(body.turn, body.turn_id, body.prompt, body.incarnation, time, attempt=body.attempt)
     return replace(
         agent, turn=turn, state=LedgerState.RUNNING, reason="TurnStarted", message="", state_since=time, handle=Handle()

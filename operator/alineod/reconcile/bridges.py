@@ -21,8 +21,7 @@ CALL_SECONDS = 10.0
 SILENCE_SECONDS = 35.0  # the bridge sends something every 10 s
 FORK_SECONDS = 3600.0
 JOURNAL_RESET = "JournalReset"  # why a turn is refused whose journal is gone
-OTHER_PROMPT = "OtherPrompt"  # why one that is there, by its number and id, is not what was given now
-TOLD_APART = (JOURNAL_RESET, OTHER_PROMPT)
+USED_NUMBER = ("OtherPrompt", "OtherTurn", "StaleTurn")  # why one is that knows the number for something else
 ANSWER_LIMIT = 64 << 10  # bytes of any other answer: a sandbox is not to be believed, nor to fill our memory
 
 
@@ -145,7 +144,7 @@ async def _check(answer: aiohttp.ClientResponse) -> None:
             raise Denied("BridgeDenied", f"the sandbox refused the operator's token: {said}")
         case 409:
             reason = _read_reason(said)
-            raise Conflict(reason if reason in TOLD_APART else "TurnConflict", said)
+            raise Conflict(reason if reason in (JOURNAL_RESET, *USED_NUMBER) else "TurnConflict", said)
         case 423 | 425 | 429 | 502 | 503 | 504:
             raise Unavailable("BridgeBusy", said)
         case _:

@@ -8,15 +8,16 @@ import asyncio
 import contextlib
 import logging
 
-from alineod.domain.causes import End
+from alineod.domain.causes import End, EndKind
 from alineod.domain.facts import PodFacts
 from alineod.domain.journal import Batch, compute_batch
 from alineod.domain.state import AgentState
+from alineod.domain.turn_ends import build_interruption
 from alineod.domain.turn_starts import build_preface
 from alineod.errors import AlineoError, Conflict, Unavailable
 from alineod.kube.objects import AGENTS, Ref
 from alineod.reconcile.archives import build_grant
-from alineod.reconcile.bridges import TOLD_APART
+from alineod.reconcile.bridges import JOURNAL_RESET, USED_NUMBER
 from alineod.reconcile.gather import read_spec, read_supervision
 from alineod.reconcile.groups import group_records
 from alineod.reconcile.pods import find_pod
@@ -87,11 +88,18 @@ async def drive_turn(world: World, key: str, number: int) -> None:
 
 
 async def _hand_over(world: World, agent: AgentState, pod: PodFacts) -> None:
-    """Give the sandbox the turn. Where it has it already, or cannot say any more, its journal tells what came of it."""
+    """Give the sandbox the turn. Where it cannot say any more whether it ran, that stands in its journal.
+
+    One that has used the turn's number for something else has a past that the ledger does not know: it is given up.
+    """
     try:
         await world.bridges.start_turn(pod, world.bridge_token(pod.uid), _build_request(world, agent))
     except Conflict as error:
-        if error.reason not in TOLD_APART:
+        if error.reason in USED_NUMBER:
+            end = End(EndKind.DISRUPTION, error.reason, f"its sandbox has a past of its own: {error.message}")
+            cut = build_interruption(agent, read_supervision(world, agent), end, outside=True)
+            await world.ledger.append(cut)
+        elif error.reason != JOURNAL_RESET:
             raise
         log.warning("%s: %s", agent.key, error.message)
 

@@ -265,3 +265,9 @@ def test_a_prompt_ends_the_count_of_what_failed(kind: str) -> None:
     cut = ev.AgentTurnInterrupted(turn=1, turn_id="t1", reason="OOMKilled", message="memory", own_fault=True)
     agent = fold_agent(PROVISIONED, STARTED, cut, failed, blocked, ev.InboxQueued(id="m", kind=kind, text="Go on."))
     assert (agent.failures, agent.sandbox_faults) == ((0, 0) if kind == "prompt" else (1, 1))
+
+
+def test_no_turn_begins_for_an_agent_that_has_ended() -> None:
+    ended = ev.AgentEnded(outcome=Outcome.ABORTED, reason="Deleted")
+    agent = fold_agent(PROVISIONED, ended, STARTED)
+    assert (agent.closed, agent.turn, agent.state) == (True, None, LedgerState.ABORTED)
