@@ -147,3 +147,24 @@ def test_what_the_restore_container_said() -> None:
     assert (report.start, report.turn, report.where) == ("checkpoint", 4, "remote")
     for broken in ({"exitCode": 1, "message": ended["message"]}, {"exitCode": 0, "message": "not json"}):
         assert _parse(initContainerStatuses=[{"name": "restore", "state": {"terminated": broken}}]).restore is None
+
+
+@pytest.mark.behaviour("11.17")
+def test_what_others_add_to_a_pod_changes_nothing_that_is_decided_by() -> None:
+    """Admission, a LimitRange, a mesh: labels, annotations, resources, containers of their own."""
+    agent = {"name": "agent", "ready": True, "restartCount": 0, "state": {"running": {}}}
+    status = {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [agent]}
+    pod = {"metadata": METADATA, "spec": {"nodeName": "n1", "containers": [{"name": "agent"}]}, "status": status}
+    proxy = {"name": "istio-proxy", "ready": False, "restartCount": 7, "state": {"running": {}}}
+    labels = {**METADATA["labels"], "mesh.example/injected": "true"}  # type: ignore[dict-item]
+    changed = {
+        "metadata": {**METADATA, "labels": labels, "annotations": {"mesh.example/status": "injected"}},
+        "spec": {
+            **pod["spec"],  # type: ignore[dict-item]
+            "containers": [{"name": "agent", "resources": {"limits": {"memory": "1Gi"}}}, {"name": "istio-proxy"}],
+            "tolerations": [{"operator": "Exists"}],
+            "priority": 7,
+        },
+        "status": {**status, "containerStatuses": [proxy, agent]},
+    }
+    assert parse_pod(changed) == parse_pod(pod)
