@@ -27,7 +27,6 @@ from tests.support.e2e_world import World
 
 pytestmark = pytest.mark.smoke
 
-LIMIT = 180.0  # s for a dozen agents on a small machine
 LAST_TURN = {"lead": 2}
 UNSAVED = ("failed", "blank")  # agents that have no checkpoint in the end
 
@@ -36,10 +35,10 @@ UNSAVED = ("failed", "blank")  # agents that have no checkpoint in the end
 def agents(world: World, api: ControlApi, space: str) -> dict[str, Json]:
     """The agents by short name, at the end. Their leader was killed when they were in every state at once."""
     world.apply(space, build_crew())
-    world.wait_agent(space, f"{NAME}-lead", in_phase("Done"), LIMIT)
+    world.wait_agent(space, f"{NAME}-lead", in_phase("Done"))
     api.prompt(f"{space}/{NAME}-lead", build_second())
     for alias in ENDED:
-        world.wait_agent(space, f"{NAME}-{alias}", in_phase("Done", "Failed"), LIMIT)
+        world.wait_agent(space, f"{NAME}-{alias}", in_phase("Done", "Failed"))
     for alias in (*AT_GATES, "setup"):
         wait_at_gate(world, space, f"{NAME}-{alias}-1")
     for alias in WAITING:
@@ -49,7 +48,7 @@ def agents(world: World, api: ControlApi, space: str) -> dict[str, Json]:
     kill_leader(world)
     for alias in ("lead", "forked", "tool", "blank", "setup"):
         open_gate(world, space, f"{NAME}-{alias}-1")
-    return {alias: world.wait_agent(space, f"{NAME}-{alias}", _has_completed(alias), LIMIT) for alias in ALIASES}
+    return {alias: world.wait_agent(space, f"{NAME}-{alias}", _has_completed(alias)) for alias in ALIASES}
 
 
 def _has_completed(alias: str) -> Expectation:

@@ -4,7 +4,6 @@ from tests.support.e2e_objects import Json, bash
 from tests.support.e2e_world import World
 
 CONTAINER = "--container=agent"
-LIMIT = 180.0  # s from a spec to its agent's first tool, on a machine that has other things to do
 
 
 def hold_script(gate: str) -> str:
@@ -24,7 +23,6 @@ def wait_at_gate(world: World, space: str, pod: str, gate: str = "gate") -> None
         f"somebody in {pod} should wait at {gate}",
         lambda: f"{gate}.reached" in world.kubectl(space, *look, check=False).split(),
         space,
-        LIMIT,
     )
 
 
