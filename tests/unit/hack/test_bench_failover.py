@@ -27,8 +27,9 @@ def serving(operator: Operator) -> Iterator[tuple[str, int]]:
 
         def do_GET(self) -> None:
             operator.asked.set()
-            body = json.dumps({"epoch": operator.epoch}).encode()
-            self.send_response(200 if operator.epoch else 503)
+            standing = {"phase": "serving", "epoch": operator.epoch} if operator.epoch else {"phase": "opening"}
+            body = json.dumps(standing).encode()
+            self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
