@@ -4,11 +4,10 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 
-from pykube.objects import Pod
-
 from hack.demo.run import DemoError
 from hack.faults import scene
 from hack.faults.hold import CutHold, Gate, UploadHold
+from hack.faults.operators import spread_operators
 from hack.faults.scene import name_of
 from hack.faults.stage import KEPT, STRUCK, Stage
 from hack.faults.table import NODE_ROWS, Column, Row
@@ -28,9 +27,8 @@ def prepare(stage: Stage) -> None:
         DemoError: somebody did not get there.
     """
     if stage.row in NODE_ROWS:
+        spread_operators(stage.world, STRUCK if stage.row is Row.OPERATOR_AND_NODE_GONE else "")
         stage.target.kubectl("cordon", KEPT)
-    if stage.row is Row.OPERATOR_AND_NODE_GONE:
-        _lead_from(stage, STRUCK)
     stage.world.apply(stage.namespace, scene.build_first_swarm(stage.tag, stage.needs, stage.columns))
     _wait_saved(stage, 1)
     for turn in range(2, stage.needs.clean_turns + 1):
@@ -47,22 +45,6 @@ def prepare(stage: Stage) -> None:
 def build_tag() -> str:
     """Words that no other run has in its prompts."""
     return f"run-{secrets.token_hex(3)}"
-
-
-def _lead_from(stage: Stage, node: str) -> None:
-    """Have the leader on this node, where the standby is, or comes to be because the other node takes no pods."""
-    world = stage.world
-
-    def look() -> bool:
-        leader = world.find_leader()
-        pods = {pod["metadata"]["name"]: pod for pod in world.read_all(Pod, world.release.namespace)}
-        if leader and pods[leader]["spec"].get("nodeName") == node:
-            return len(pods) > 1
-        if leader and any(pod["spec"].get("nodeName") == node for pod in pods.values()):
-            world.kubectl(world.release.namespace, "delete", "pod", leader, "--wait=true")
-        return False
-
-    stage.world.until(f"an operator on {node} should lead", look, limit=CALM_LIMIT)
 
 
 def _wait_saved(stage: Stage, turn: int) -> None:

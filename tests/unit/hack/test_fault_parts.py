@@ -8,6 +8,7 @@ import pytest
 
 from hack.faults.collect import build_look, join_logs, parse_turn
 from hack.faults.groups import find_group
+from hack.faults.operators import choose_victim
 from hack.faults.rest import NO_TURN, find_unrest
 from hack.faults.sandboxes import is_harness, is_replaced
 from hack.faults.scene import FIRST, Needs, build_ask, build_first_swarm, build_late_agents, build_struck, name_of
@@ -136,3 +137,18 @@ def test_the_question_reads_the_file_and_the_conversation() -> None:
     words, _, steps = build_ask("Question to idle in run-1.").partition(" <<")
     assert words == "Question to idle in run-1."
     assert [next(iter(step)) for step in json.loads(steps.removesuffix(">>"))] == ["tool", "recall"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "leader_on", "victim"),
+    [
+        ({"a": "n1", "b": "n2"}, "", ""),
+        ({"a": "n1", "b": "n2"}, "n1", ""),
+        ({"a": "n1", "b": "n2"}, "n2", "a"),
+        ({"a": "n2", "b": "n2"}, "", "b"),
+        ({"a": "n2", "b": "n2"}, "n2", "b"),
+        ({"a": "n2"}, "", ""),
+    ],
+)
+def test_operators_are_moved_until_one_is_on_each_node(nodes: dict[str, str], leader_on: str, victim: str) -> None:
+    assert choose_victim(nodes, "a", leader_on) == victim
