@@ -6,7 +6,7 @@ identity). Signing asks nobody.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -193,7 +193,7 @@ def build_client(options: S3Options) -> Any:
 
 def _build_session(mounted: Path | None) -> boto3.session.Session:
     session = botocore.session.get_session()
-    if mounted is not None and read_keys(mounted):
+    if mounted is not None:
         session.get_component("credential_provider").insert_before("env", _Mounted(mounted))
     return boto3.session.Session(botocore_session=session)
 
@@ -207,21 +207,19 @@ class _Mounted(CredentialProvider):  # type: ignore[misc]
         super().__init__()
         self._directory = directory
 
-    def load(self) -> Credentials:
-        return _MountedKeys(self._directory)
+    def load(self) -> Credentials | None:
+        keys = read_keys(self._directory)
+        return _MountedKeys(self._directory, keys) if keys else None
 
 
 class _MountedKeys(Credentials):  # type: ignore[misc]
-    """The client asks for them each time it signs."""
+    """The client asks for them each time it signs; while there are none, those of before go on."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, keys: Mapping[str, str]) -> None:
+        super().__init__(*(keys[name] for name in NAMES), method=_Mounted.METHOD)
         self._directory = directory
-        super().__init__(*map(read_keys(directory).get, NAMES), method=_Mounted.METHOD)
 
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
-        keys = read_keys(self._directory)
-        self.access_key, self.secret_key = (keys.get(name, old) for name, old in zip(NAMES, self._old(), strict=True))
+        if keys := read_keys(self._directory):
+            self.access_key, self.secret_key = (keys[name] for name in NAMES)
         return ReadOnlyCredentials(self.access_key, self.secret_key, None)
-
-    def _old(self) -> tuple[str, str]:
-        return self.access_key, self.secret_key
