@@ -17,7 +17,7 @@ from alineod.wire.turns import TurnState
 
 PLACE_INTERVAL = 1.0  # s between looks for a place among those that are brought back
 REFUSED_AGAIN = 30.0  # s until a pod that the API server refused is asked for again
-STOP_GRACE = 60  # s that a sandbox has which nobody waits for
+STOP_GRACE = 10  # s that a sandbox has which nobody waits for
 MAX_SANDBOXES = 3  # sandboxes in a row that never came up, before the agent is given up
 BACK_OFF = (10.0, 300.0)  # s between sandboxes that end by the agent's own fault: at first, doubled each time, at most
 POD_TAKEN, POD_INVALID = "PodNameTaken", "Invalid"
