@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hack.bench.recovery_losses import run
-from hack.bench.recovery_report import build_section
+from hack.bench.recovery_report import build_losses, build_restarts
 from hack.bench.recovery_restarts import measure_restarts
 from hack.bench.table import describe_machine
 from hack.demo.run import DemoError
@@ -36,13 +36,18 @@ class Plan:
 SHORT = Plan(sizes=(10**6, 10**8), losses=1, agents=100, restarts=1)
 
 
+def describe_load() -> str:
+    return f"load average {os.getloadavg()[0]:.1f}"
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m hack.bench.recovery", description=__doc__)
     parser.add_argument("--short", action="store_true", help="homes of 1 and 100 MB, 100 agents, one round of each")
     plan, show = SHORT if parser.parse_args(arguments).short else Plan(), Show(sys.stderr)
-    begun = os.getloadavg()[0]
+    print(f"{describe_machine()}, Python {platform.python_version()}; {describe_load()} at the beginning.\n")
     try:
         restarts = measure_restarts(plan.agents, plan.restarts)
+        print("\n".join([*build_restarts(restarts, plan.agents), ""]), flush=True)
         losses = run(have_cluster(os.environ), plan.sizes, plan.losses, show)
     except Unable as error:
         print(error, file=sys.stderr)
@@ -50,9 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     except DemoError as error:
         print(f"The bench stops here: {error}", file=sys.stderr)
         return FAILED
-    loads = f"load average at the beginning {begun:.1f}, at the end {os.getloadavg()[0]:.1f}"
-    print(f"{describe_machine()}, Python {platform.python_version()}; {loads}.\n")
-    print("\n".join(build_section(losses, restarts, plan.agents)))
+    print("\n".join([*build_losses(losses), "", f"{describe_load()} at the end."]))
     return 0
 
 

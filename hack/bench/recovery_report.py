@@ -1,6 +1,6 @@
 """What the recovery bench found, as Markdown. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from statistics import median
 
@@ -46,7 +46,9 @@ def name_size(size: int) -> str:
 
 def build_losses(found: Mapping[int, Figures]) -> list[str]:
     """A column for each size of the home: of each figure the median, and the worst in brackets."""
-    lines = [f"| seconds, p50 (max) | {' | '.join(map(name_size, found))} |", "|---" * (len(found) + 1) + "|"]
+    rounds = len(next(iter(found.values()))[BARE])
+    lines = [f"A pod is lost, {rounds} times for each size of the home:", ""]
+    lines += [f"| seconds, p50 (max) | {' | '.join(map(name_size, found))} |", "|---" * (len(found) + 1) + "|"]
     lines += [_build_row(name, [figures[name] for figures in found.values()]) for name in ROWS]
     lines.append(f"| agent: pod deleted → {' |' * len(found)} |".replace("  |", " |"))
     for step in Step:
@@ -67,17 +69,9 @@ def _build_row(name: str, columns: Sequence[Sequence[float]]) -> str:
     return f"| {name} | {' | '.join(f'{median(values):.2f} ({max(values):.2f})' for values in columns)} |"
 
 
-def build_restarts(found: Mapping[str, Figures]) -> list[str]:
+def build_restarts(found: Mapping[str, Figures], agents: int) -> list[str]:
     """A column for each kind of restart."""
-    lines = [f"| seconds, p50 (max) | {' | '.join(found)} |", "|---" * (len(found) + 1) + "|"]
+    rounds = len(next(iter(found.values()))[Restart.LEASE])
+    lines = [f"The operator is restarted over {agents} agents in the middle of a turn, {rounds} times each:", ""]
+    lines += [f"| seconds, p50 (max) | {' | '.join(found)} |", "|---" * (len(found) + 1) + "|"]
     return [*lines, *(_build_row(row, [figures[row] for figures in found.values()]) for row in Restart)]
-
-
-def build_section(losses: Mapping[int, Figures], restarts: Mapping[str, Figures], agents: int) -> Iterator[str]:
-    """All of it."""
-    rounds = len(next(iter(losses.values()))[BARE])
-    yield f"A pod is lost, {rounds} rounds of each size:"
-    yield from ("", *build_losses(losses), "")
-    rounds = len(next(iter(restarts.values()))[Restart.LEASE])
-    yield f"The operator is restarted over {agents:,} agents in the middle of a turn, {rounds} rounds of each kind:"
-    yield from ("", *build_restarts(restarts))

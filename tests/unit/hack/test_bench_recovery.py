@@ -67,15 +67,20 @@ def test_the_goal_is_a_bare_start_two_seconds_and_the_median_transfer(answered: 
 
 def test_tables_have_a_column_for_each_size_and_kind_and_a_row_for_each_step() -> None:
     losses = build_losses({10**6: build_figures(1.0), 10**9: build_figures(9.0)})
-    assert losses[0] == "| seconds, p50 (max) | 1 MB | 1 GB |"
-    assert {line.count("|") for line in losses} == {4}
+    assert losses[:3] == [
+        "A pod is lost, 1 times for each size of the home:",
+        "",
+        "| seconds, p50 (max) | 1 MB | 1 GB |",
+    ]
+    assert {line.count("|") for line in losses[2:]} == {4}
     assert [line for line in losses if "…" in line][
         -1
     ] == "| … **the prompt is answered** | 1.00 (1.00) | 9.00 (9.00) |"
     assert sum("…" in line for line in losses) == len(Step)
     figures = {step: [1.0, 2.0, 6.0] for step in Restart}
-    restarts = build_restarts({"clean stop": figures, "crash": figures})
-    assert restarts[2:] == [f"| {step} | 2.00 (6.00) | 2.00 (6.00) |" for step in Restart]
+    restarts = build_restarts({"clean stop": figures, "crash": figures}, 500)
+    assert restarts[0] == "The operator is restarted over 500 agents in the middle of a turn, 3 times each:"
+    assert restarts[4:] == [f"| {step} | 2.00 (6.00) | 2.00 (6.00) |" for step in Restart]
 
 
 def test_sizes_are_named_as_people_do() -> None:
