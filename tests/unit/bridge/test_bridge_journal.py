@@ -89,7 +89,7 @@ def build_line(seq: int, text: str) -> bytes:
     return encode(JournalRecord(seq=seq, time=0.0, turn=1, turn_id="id", event="message", data={"text": text}))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cut=st.integers(0, 400), junk=st.binary(max_size=30))
 def test_whatever_a_crash_leaves_at_the_end_the_records_before_it_stand(
     tmp_path_factory: pytest.TempPathFactory, cut: int, junk: bytes

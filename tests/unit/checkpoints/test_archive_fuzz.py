@@ -8,7 +8,7 @@ import os
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alineod.checkpoints.archive.read import ArchiveReader
@@ -41,7 +41,7 @@ MEMBERS = st.lists(st.builds(build_member, st.sampled_from(Kind), PATHS, PATHS, 
 
 
 @pytest.mark.behaviour("4.27")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(home=MEMBERS, workspace=MEMBERS)
 def test_any_members(tmp_path_factory: pytest.TempPathFactory, home: list[Member], workspace: list[Member]) -> None:
     """Whatever the members, either the archive is refused and all is as it was, or only the targets changed."""
@@ -58,7 +58,7 @@ def test_any_members(tmp_path_factory: pytest.TempPathFactory, home: list[Member
 
 
 @pytest.mark.behaviour("4.22")
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=6))
 def test_any_damage_to_the_tar(tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]]) -> None:
     """Bytes changed under a digest that is right: read as something else, or refused; never a crash."""
@@ -81,7 +81,7 @@ def test_any_damage_to_the_tar(tmp_path_factory: pytest.TempPathFactory, changes
     assert sorted(os.listdir(base)) == ["home", "workspace"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(body=st.binary(max_size=300), magic=st.booleans())
 def test_any_bytes(body: bytes, magic: bool) -> None:
     packed = build_packed((zstandard.MAGIC_NUMBER.to_bytes(4, "little") if magic else b"") + body)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alineod.checkpoints.archive.format import RESERVED
@@ -237,7 +237,7 @@ def build_tree(root: bytes, tree: dict[bytes, object], files: list[bytes]) -> No
 
 
 @pytest.mark.behaviour("4.17")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(tree=TREES)
 def test_any_tree_comes_back(tmp_path_factory: pytest.TempPathFactory, tree: dict[bytes, object]) -> None:
     base = tmp_path_factory.mktemp("tree")

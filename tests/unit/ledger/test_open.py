@@ -99,7 +99,7 @@ async def test_the_secret_is_made_once(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.sampled_from(STEPS), max_size=5))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_starts_that_are_cut_off_anywhere_lose_nothing(tmp_path: Path, deaths: list[str]) -> None:
     root = tmp_path / "volume"
     shutil.rmtree(root, ignore_errors=True)

@@ -89,7 +89,7 @@ MOVES = st.lists(
 
 
 @given(MOVES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 async def test_any_interleaving_of_two(moves: list[tuple[str, str, int]]) -> None:
     with TemporaryDirectory() as directory:
         pair = Pair(Path(directory))
