@@ -191,13 +191,16 @@ class Sandbox:
             self.process.send_signal(number)
         return await self.process.wait()
 
-    async def post(self, path: str, message: msgspec.Struct, token: str = BRIDGE_TOKEN) -> httpx.Response:
+    async def post(
+        self, path: str, message: msgspec.Struct, token: str = BRIDGE_TOKEN, patience: float = PATIENCE
+    ) -> httpx.Response:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        async with httpx.AsyncClient(timeout=PATIENCE) as client:
+        async with httpx.AsyncClient(timeout=patience) as client:
             return await client.post(f"{self.url}{path}", content=encode(message), headers=headers)
 
-    async def cut(self, turn: int, grant: Grant | None = None) -> CutResult:
-        answer = await self.post("/v1/cut", CutRequest(turn=turn, turn_id=f"t{turn}", grant=grant))
+    async def cut(self, turn: int, grant: Grant | None = None, patience: float = PATIENCE) -> CutResult:
+        wanted = CutRequest(turn=turn, turn_id=f"t{turn}", grant=grant)
+        answer = await self.post("/v1/cut", wanted, patience=patience)
         assert answer.status_code == 200, answer.text
         return decode(CutResult, answer.content)
 
