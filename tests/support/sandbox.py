@@ -54,6 +54,7 @@ class StandIn:
     inputs: list[InputFile] = field(default_factory=list)
     expires: float = 3600.0
     calls: list[str] = field(default_factory=list)
+    rests: list[str] = field(default_factory=list)  # what restores waited for when they took a rest
     too_early: int = 0  # starts to be answered with 425
     port: int = 0
     _server: Server | None = None
@@ -86,7 +87,10 @@ class StandIn:
 
     async def _start(self, request: Request) -> Response:
         self.calls.append("start")
-        decode(StartRequest, request.body)
+        wanted = decode(StartRequest, request.body)
+        if wanted.resting:
+            self.rests.append(wanted.waiting_for)
+            return build_problem(425, "RestoreWaiting", wanted.waiting_for)
         if self.too_early > 0:
             self.too_early -= 1
             return build_problem(425, "PodNotRecorded", "the ledger does not hold this pod yet")

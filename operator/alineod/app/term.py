@@ -32,6 +32,7 @@ from alineod.reconcile.bridges import Bridges, HttpBridges
 from alineod.reconcile.count import count_rows, count_states, observe_ledger
 from alineod.reconcile.drive import Drivers
 from alineod.reconcile.passes import COUNT_EVERY, run_pass
+from alineod.reconcile.places import rebuild_places
 from alineod.reconcile.reconnect import Reconnection, find_known
 from alineod.reconcile.trouble import LedgerWatch
 from alineod.reconcile.wake import find_counting, wake_all
@@ -192,6 +193,7 @@ class Term:
         self._jobs += [asyncio.create_task(job, name=name) for name, job in jobs.items()]
 
     async def _run_queue(self) -> None:
+        rebuild_places(self._world)
         self._wake_known()
         await self._queue.run()
 

@@ -98,7 +98,14 @@ def _fill(
             return order, sources.fill(order)
         except Unavailable as error:
             waiting_for = error.message[:_MAX_ERROR]
+            _tell_rest(operator, environment.incarnation, waiting_for)
             patience.wait(error.message)
+
+
+def _tell_rest(operator: Operator, incarnation: int, waiting_for: str) -> None:
+    """Who rests lets the next one have its place among those that are brought back."""
+    with suppress(AlineoError):
+        operator.start(StartRequest(incarnation=incarnation, waiting_for=waiting_for, resting=True))
 
 
 def fit_report(report: RestoreReport) -> RestoreReport:

@@ -22,6 +22,8 @@ STATUS_BY_REASON: Mapping[str, int] = {
     "PodNotRecorded": 425,
     "ParentNotReady": 425,
     "TurnNotRecorded": 425,
+    "RestoreWaiting": 425,
+    "WaitingForPlace": 425,
 }
 RETRY_AFTER = 1.0  # s
 

@@ -11,7 +11,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from alineod.crd.agent import MAX_PROMPT
-from alineod.domain.facts import Trouble
 from alineod.domain.state import AgentState
 from alineod.errors import AlineoError, Refused, Unavailable
 from alineod.http.access import Guard
@@ -21,13 +20,12 @@ from alineod.kube.health import Health, Phase
 from alineod.reconcile.archives import (
     SandboxPod,
     build_grant,
-    build_start_order,
     check_turn,
     find_by_pod,
-    note_start_wait,
     record_checkpoint,
 )
 from alineod.reconcile.prompts import queue_prompt, read_result
+from alineod.reconcile.starts import answer_start
 from alineod.reconcile.world import World
 from alineod.wire.archives import CheckpointReport, GrantRequest, Recorded, StartRequest
 from alineod.wire.base import Message, decode, encode
@@ -90,13 +88,7 @@ class Api:
         agent = await self._sandbox(request)
         body = decode(StartRequest, await _read_body(request))
         _check_incarnation(agent, body.incarnation)
-        try:
-            order = await build_start_order(self._world, agent)
-        except Unavailable as error:
-            note_start_wait(self._world, agent, Trouble(error.reason, error.message))
-            raise
-        note_start_wait(self._world, agent, Trouble("RestoreWaiting", body.waiting_for) if body.waiting_for else None)
-        return _json(order)
+        return _json(await answer_start(self._world, agent, body))
 
     async def grant(self, request: Request) -> Response:
         """A sandbox asks for a fresh grant."""

@@ -22,7 +22,7 @@ from alineod.errors import Conflict, Refused, Unavailable
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource, read_owner_uids
 from alineod.podspec import names
 from alineod.podspec.pod import build_pod
-from alineod.reconcile.places import take_place
+from alineod.reconcile.places import give_place, settle_place, take_place
 from alineod.reconcile.removal import delete_archives
 from alineod.reconcile.world import Heard, World
 
@@ -74,19 +74,26 @@ async def create_pod(world: World, facts: AgentFacts, incarnation: int) -> bool:
     agent: AgentObject | None = facts.object
     if agent is None:
         return False
-    namespace, name = facts.key.split("/")
     back = facts.ledger is not None and facts.ledger.pod is not None
     if back and not take_place(world, facts.key, incarnation):
         return False
     try:
-        pod = await world.gateway.create(PODS, build_pod(facts.key, agent, incarnation, world.pods))
+        return await _make_pod(world, facts.key, agent, incarnation)
+    finally:
+        settle_place(world, facts.key)
+
+
+async def _make_pod(world: World, key: str, agent: AgentObject, incarnation: int) -> bool:
+    namespace, name = key.split("/")
+    try:
+        pod = await world.gateway.create(PODS, build_pod(key, agent, incarnation, world.pods))
     except Conflict:
         pod = await world.gateway.get(PODS, namespace, names.build_pod_name(name, incarnation))
         if agent.uid not in read_owner_uids(pod):
-            return _keep_refusal(world, facts.key, build_taken(pod["metadata"]["name"]))
+            return _keep_refusal(world, key, build_taken(pod["metadata"]["name"]))
     except Refused as error:
-        return _keep_refusal(world, facts.key, Trouble(error.reason, error.message))
-    world.term.refusals.pop(facts.key, None)
+        return _keep_refusal(world, key, Trouble(error.reason, error.message))
+    world.term.refusals.pop(key, None)
     world.term.started.add(pod["metadata"]["uid"])
     world.store.put(PODS, pod)
     return True
@@ -94,7 +101,7 @@ async def create_pod(world: World, facts: AgentFacts, incarnation: int) -> bool:
 
 def _keep_refusal(world: World, key: str, refusal: Trouble) -> bool:
     """Returns whether it is news."""
-    world.term.places.pop(key, None)
+    give_place(world, key)
     before = world.term.refusals.get(key)
     world.term.refusals[key] = refusal
     return before is None

@@ -13,13 +13,11 @@ from alineod.checkpoints.keys import build_checkpoint_key, build_fork_key
 from alineod.crd.agent import StartFrom
 from alineod.crd.parse import parse_agent_spec
 from alineod.domain import events as ev
-from alineod.domain.facts import Trouble
 from alineod.domain.kept import Verdict, judge_report
 from alineod.domain.state import AgentState, Checkpoint
 from alineod.domain.turn_ends import entry
 from alineod.domain.waits import build_inputs
 from alineod.errors import Refused, Unavailable
-from alineod.kube.objects import AGENTS, Ref
 from alineod.reconcile.gather import find_agent
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.removal import delete_expired
@@ -105,19 +103,6 @@ async def build_start_order(world: World, agent: AgentState) -> StartOrder:
     return StartOrder(
         bridge_token=world.bridge_token(agent.pod.uid), sources=sources, inputs=await _read_inputs(world, agent)
     )
-
-
-def note_start_wait(world: World, agent: AgentState, wait: Trouble | None) -> None:
-    """Remember what the agent's restore container waits for; news is shown in the agent's condition."""
-    uid = agent.pod.uid if agent.pod else ""
-    if world.term.start_waits.get(uid) == wait:
-        return
-    if wait is None:
-        world.term.start_waits.pop(uid, None)
-    else:
-        world.term.start_waits[uid] = wait
-    namespace, name = agent.key.split("/")
-    world.wake(Ref(AGENTS, namespace, name))
 
 
 def _build_sources(world: World, agent: AgentState) -> list[Source]:

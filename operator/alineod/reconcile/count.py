@@ -69,7 +69,7 @@ def show_states(world: World, metrics: Metrics) -> None:
     state = world.ledger.state
     live = [a for a in state.agents.values() if a.run in state.runs and not state.runs[a.run].deleted]
     metrics.set_agents(dict(Counter(str(PHASES[agent.state]) for agent in live)))
-    in_flight = count_places(world, "")
+    in_flight = count_places(world)
     waiting = sum(_is_away(world, agent) and agent.key not in world.term.places for agent in live)
     metrics.set_restores(in_flight, waiting)
 

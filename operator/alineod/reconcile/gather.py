@@ -21,7 +21,7 @@ from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource
 from alineod.podspec import names
 from alineod.podspec.observe import parse_pod, parse_time
 from alineod.reconcile.circles import find_circle
-from alineod.reconcile.places import count_places
+from alineod.reconcile.places import find_left
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.recall import read_heard
 from alineod.reconcile.world import World
@@ -117,7 +117,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         peers=_gather_peers(world, obj, run),
         has_bucket=world.bucket is not None,
         alias_holder=_find_alias_holder(world, key, obj, run),
-        restores_left=world.restores_at_once - count_places(world, key),
+        restores_left=find_left(world, key),
         refusal=world.term.refusals.get(key),
     )
     return facts, agent

@@ -1,36 +1,121 @@
-"""How many agents are brought back at the same time: each takes a place before its pod is made.
+"""How many agents are brought back at the same time: each holds a place from the making of its pod until it is back.
 
-A place is given up when the agent is back, and while its restore waits for something outside, so that those who wait
-never keep those out whom they may be waiting for.
+A restore that asks how to start unpacks nothing yet: it is told only if it holds a place or can take one. Places are
+given up while a restore waits for something outside, or does not come on, so that nobody keeps those out whom it may
+be waiting for. First pods of agents need none.
 """
 
-from alineod.reconcile.pods import find_pod
-from alineod.reconcile.world import World
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from alineod.domain.events import Rung
+from alineod.domain.facts import PodFacts
+from alineod.domain.state import AgentState
+from alineod.errors import Unavailable
+from alineod.reconcile.pods import find_made, find_pod
+from alineod.reconcile.world import Place, Stage, World
+
+LIMITS: Mapping[Stage, float] = {Stage.MAKING: float("inf"), Stage.MADE: 300.0, Stage.TOLD: 1800.0}
+"""s that a place is kept without news: a pod whose node was lost while it restored says nothing, and nobody of it."""
 
 
-def count_places(world: World, but: str) -> int:
-    """The places that are taken now by others than the agent `but`."""
-    for key, incarnation in tuple(world.term.places.items()):
-        if not _holds(world, key, incarnation):
-            del world.term.places[key]
-    return sum(key != but for key in world.term.places)
+def count_places(world: World) -> int:
+    """The places that are taken now."""
+    return sum(1 for _ in _find_holders(world))
+
+
+def find_left(world: World, but: str) -> int:
+    """The places that are left when that of the agent `but` is not counted."""
+    return world.restores_at_once - sum(1 for _ in islice(_find_holders(world, but), world.restores_at_once))
 
 
 def take_place(world: World, key: str, incarnation: int) -> bool:
-    """Take a place for this incarnation, without waiting; False when there is none."""
-    if count_places(world, key) >= world.restores_at_once:
+    """Take a place for a pod that is to be made now, without waiting; False when there is none."""
+    if find_left(world, key) <= 0:
         return False
-    world.term.places[key] = incarnation
+    world.term.places[key] = Place(incarnation, Stage.MAKING, world.clock.monotonic())
     return True
 
 
-def _holds(world: World, key: str, incarnation: int) -> bool:
+def settle_place(world: World, key: str) -> None:
+    """The pod was asked for: its place stays if it is there, and is given back if not."""
+    place = world.term.places.get(key)
+    if place is None or place.stage is not Stage.MAKING:
+        return
+    if find_made(world, key, place.incarnation) is None:
+        give_place(world, key)
+    else:
+        world.term.places[key] = Place(place.incarnation, Stage.MADE, world.clock.monotonic())
+
+
+def give_place(world: World, key: str) -> None:
+    """Give up the agent's place, if it has one."""
+    world.term.places.pop(key, None)
+
+
+def needs_place(agent: AgentState) -> bool:
+    """Whether the agent's pod is there to bring it back and has not done so yet."""
+    return agent.pod is not None and agent.pod.rung is Rung.RESTORE and not _is_back(agent, agent.incarnation)
+
+
+def check_place(world: World, agent: AgentState) -> None:
+    """See to it that there is a place for an agent whose pod asks how to start; one that has to wait has none.
+
+    Raises:
+        Unavailable: reason `WaitingForPlace`.
+    """
+    if find_left(world, agent.key) > 0:
+        return
+    give_place(world, agent.key)
+    message = f"others are being brought back first, {world.restores_at_once} at a time (rehydrateConcurrency)"
+    raise Unavailable("WaitingForPlace", message)
+
+
+def take_start(world: World, agent: AgentState) -> None:
+    """Take the place of a pod that is told how to start.
+
+    Raises:
+        Unavailable: reason `WaitingForPlace`.
+    """
+    check_place(world, agent)
+    world.term.places[agent.key] = Place(agent.incarnation, Stage.TOLD, world.clock.monotonic())
+
+
+def rebuild_places(world: World) -> None:
+    """Have a new leader know who is being brought back. Who only waits there asks again soon, and is counted anew."""
+    for agent in world.ledger.state.agents.values():
+        pod = find_pod(world, agent) if needs_place(agent) and not agent.closed else None
+        if pod is not None and _comes_on(pod):
+            world.term.places[agent.key] = Place(agent.incarnation, Stage.TOLD, world.clock.monotonic())
+
+
+def _find_holders(world: World, but: str = "") -> Iterator[str]:
+    """Who holds a place. What is held in vain is given back on the way."""
+    for key, place in tuple(world.term.places.items()):
+        if key == but:
+            continue
+        if _holds(world, key, place):
+            yield key
+        else:
+            give_place(world, key)
+
+
+def _holds(world: World, key: str, place: Place) -> bool:
     agent = world.ledger.state.agents.get(key)
-    if agent is None or agent.closed or agent.incarnation > incarnation:
+    if agent is None or agent.closed or agent.incarnation > place.incarnation or _is_back(agent, place.incarnation):
         return False
-    if agent.incarnation < incarnation:
-        return True  # its pod is being made
-    if agent.restored is not None and agent.restored.incarnation == incarnation:
-        return False
-    pod = find_pod(world, agent)
-    return pod is not None and not pod.over and pod.trouble is None and pod.uid not in world.term.start_waits
+    if place.stage is Stage.MAKING:
+        return True
+    pod = find_made(world, key, place.incarnation)
+    in_time = world.clock.monotonic() - place.since < LIMITS[place.stage]
+    return in_time and pod is not None and _comes_on(pod)
+
+
+def _is_back(agent: AgentState, incarnation: int) -> bool:
+    return agent.restored is not None and agent.restored.incarnation == incarnation
+
+
+def _comes_on(pod: PodFacts) -> bool:
+    """Whether its restore may be under way: nothing is in its way, and it is not over without a word."""
+    silent = pod.agent_running and pod.restore is None
+    return not (pod.over or pod.deleting or pod.trouble or pod.node_lost_since or silent)

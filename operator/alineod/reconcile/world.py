@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from alineod.bucket.port import Bucket
 from alineod.clock import Clock
@@ -29,6 +30,23 @@ class Heard:
     at: float
 
 
+class Stage(Enum):
+    """How far the pod is for which a place is held."""
+
+    MAKING = auto()  # the API server is asked for it
+    MADE = auto()  # it is there and has not asked yet how to start
+    TOLD = auto()  # it unpacks, or may
+
+
+@dataclass(frozen=True)
+class Place:
+    """Held by an agent that is brought back as this incarnation; `since` on the monotonic clock, for this stage."""
+
+    incarnation: int
+    stage: Stage
+    since: float
+
+
 @dataclass
 class Term:
     """Memory of this term only. Losing it loses nothing: all of it is heard or asked again."""
@@ -45,7 +63,7 @@ class Term:
     left_alone: set[str] = field(default_factory=set)  # UIDs of swarms of other releases, once that was said
     turns: dict[str, tuple[int, journal.Heard]] = field(default_factory=dict)  # running ones by agent key
     start_waits: dict[str, Trouble] = field(default_factory=dict)  # what a restore container waits for, by pod UID
-    places: dict[str, int] = field(default_factory=dict)  # incarnations being brought back, by agent key
+    places: dict[str, Place] = field(default_factory=dict)  # of agents that are brought back, by key
     said: dict[str, str] = field(default_factory=dict)  # the last decision in words, by key
     counted: dict[str, float] = field(default_factory=dict)  # when a swarm's status was written, monotonic, by key
     ledger_trouble: Trouble | None = None  # why the ledger acknowledges nothing, as people are told

@@ -11,7 +11,7 @@ Checkpointer API, HTTP on port 8791 of the pod, `Authorization: Bearer <bridge t
 Operator API for sandboxes, HTTP, `Authorization: Bearer <projected token, audience alineod>`; the token's pod UID
 says who asks:
 
-    POST /v1/sandbox/start         StartRequest -> StartOrder; 425 until the ledger holds this pod
+    POST /v1/sandbox/start         StartRequest -> StartOrder; 425 until the ledger holds this pod and it is its turn
     POST /v1/sandbox/grants        GrantRequest -> Grant
     POST /v1/sandbox/checkpoints   CheckpointReport -> Recorded
 """
@@ -92,10 +92,14 @@ class InputFile(Message, frozen=True):
 
 
 class StartRequest(Message, frozen=True):
-    """`waiting_for` is a sentence when the last order could not be carried out yet, such as about the bucket."""
+    """`waiting_for` is a sentence when the last order could not be carried out yet, such as about the bucket.
+
+    `resting`: that is only told, before a rest; an order is asked for afterwards.
+    """
 
     incarnation: int
     waiting_for: str = ""
+    resting: bool = False
 
 
 class StartOrder(Message, frozen=True):

@@ -162,7 +162,7 @@ async def test_a_rotten_copy_does_not_count_among_the_newest_in_the_volume(
     ]
 
 
-@pytest.mark.behaviour("4.25")
+@pytest.mark.behaviour("4.25", "5.17")
 async def test_unreachable_is_not_unreadable(base: Path, operator: StandIn, seaweed: Seaweed) -> None:
     first = Sandbox(base / "first", operator.url)
     async with running(first):
@@ -175,6 +175,7 @@ async def test_unreachable_is_not_unreadable(base: Path, operator: StandIn, seaw
         await asyncio.sleep(2)
         assert process.returncode is None
         assert list(second.home.iterdir()) == []
+        assert "the checkpoint of turn 2" in operator.rests[0]
     finally:
         await asyncio.to_thread(seaweed.start)
     assert await process.wait() == 0

@@ -12,6 +12,7 @@ from alineod.http.routes import build_app, build_standby_app
 from alineod.kube.gateway import Identity
 from alineod.kube.health import Health
 from alineod.kube.objects import PODS, SWARMS
+from alineod.reconcile.places import count_places
 from tests.unit.http.conftest import build_health
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 from tests.unit.reconcile.test_crash_points import SWARM
@@ -147,6 +148,27 @@ async def test_a_pod_that_the_ledger_does_not_hold_is_told_to_come_back(
     simulation.gateway.tokens["pod"] = Identity("system:serviceaccount:x", extra=extra, audiences=("alineod",))
     answer = await client.post("/v1/sandbox/start", json={"incarnation": 1}, headers={"authorization": "Bearer pod"})
     assert (answer.status_code, answer.json()["title"]) == (425, "PodNotRecorded")
+
+
+@pytest.mark.parametrize(("left", "resting", "reason"), [(0, False, "WaitingForPlace"), (1, True, "RestoreWaiting")])
+async def test_a_restore_that_has_to_wait_is_told_to_come_back(
+    simulation: Simulation, health: Health, *, left: int, resting: bool, reason: str
+) -> None:
+    simulation.kubelets.slow = True
+    simulation.delete_pod("survey-left")
+    for _ in range(9):
+        await simulation.step()
+    (pod,) = [pod for pod in simulation.gateway.read_all(PODS) if pod["metadata"]["name"] == "survey-left-2"]
+    extra = {"authentication.kubernetes.io/pod-uid": (pod["metadata"]["uid"],)}
+    simulation.gateway.tokens["pod"] = Identity("system:serviceaccount:x", extra=extra, audiences=("alineod",))
+    world = replace(simulation.world, restores_at_once=left)
+    transport = httpx.ASGITransport(build_app(world, Guard(simulation.gateway, simulation.clock), health))
+    body = {"incarnation": 2, "waitingFor": "the bucket", "resting": resting}
+    async with httpx.AsyncClient(transport=transport, base_url="http://alineod") as client:
+        answer = await client.post("/v1/sandbox/start", json=body, headers={"authorization": "Bearer pod"})
+    assert (answer.status_code, answer.json()["title"]) == (425, reason)
+    assert simulation.world.term.start_waits[pod["metadata"]["uid"]].reason == reason
+    assert count_places(simulation.world) == 0
 
 
 async def test_a_pod_that_was_replaced_is_told_so_and_nothing_is_recorded(

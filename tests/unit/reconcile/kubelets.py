@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from alineod.domain.facts import PodFacts, Trouble
+from alineod.domain.facts import PodFacts
 from alineod.errors import AlineoError, Unavailable
 from alineod.kube.objects import PODS, Json, read_ref
 from alineod.podspec.observe import parse_pod
-from alineod.reconcile.archives import SandboxPod, build_start_order, find_by_pod, note_start_wait, record_checkpoint
-from alineod.wire.archives import RestoreReport, Source, SourceKind, Tried
+from alineod.reconcile.archives import SandboxPod, find_by_pod, record_checkpoint
+from alineod.reconcile.starts import answer_start
+from alineod.wire.archives import RestoreReport, Source, SourceKind, StartOrder, StartRequest, Tried
 from alineod.wire.base import encode
 from tests.unit.reconcile.sandboxes import Sandbox, Upload
 
@@ -28,13 +29,16 @@ LIVENESS = 90.0  # s after which a kubelet restarts a container whose bridge han
 class Kubelets:
     """The nodes of the simulated cluster, by name: whether each is reached.
 
-    `checkpointers`: whether what was cut is brought to the bucket; else a test does that itself.
+    `checkpointers`: whether what was cut is brought to the bucket; else a test does that itself. While they are `slow`
+    nothing that is being unpacked comes to its end.
     """
 
     def __init__(self, simulation: "Simulation") -> None:
         self._simulation = simulation
         self.nodes = {"n1": True, "n2": True}
-        self.checkpointers = False
+        self.checkpointers = self.slow = False
+        self.waiting: dict[str, str] = {}  # what restore containers wait for, by pod UID
+        self.unpacking: dict[str, RestoreReport] = {}  # what they will have done, by pod UID
 
     async def run(self) -> None:
         """What every node does in one round."""
@@ -88,15 +92,30 @@ class Kubelets:
         return self._simulation.gateway.objects.replace(ref, {**raw, "spec": {**raw["spec"], "nodeName": node}})
 
     async def _restore(self, pod: PodFacts) -> RestoreReport | None:
-        door = self._simulation.door
-        try:
-            agent = find_by_pod(door, SandboxPod(pod.uid))
-            order = await build_start_order(door, agent)
-        except (AlineoError, self._simulation.died):
+        if pod.uid in self.unpacking:
+            return None if self.slow else self.unpacking.pop(pod.uid)
+        order = await self._ask_start(pod, self._build_request(pod, resting=False))
+        if order is None:
             return None
         report = self._fill(order.sources)
-        note_start_wait(door, agent, None if report else Trouble("RestoreWaiting", "the bucket does not answer"))
-        return report
+        if report is None:
+            self.waiting[pod.uid] = "the bucket does not answer"
+            await self._ask_start(pod, self._build_request(pod, resting=True))
+        if report is None or not self.slow:
+            return report
+        self.unpacking[pod.uid] = report
+        return None
+
+    def _build_request(self, pod: PodFacts, *, resting: bool) -> StartRequest:
+        waiting_for = self.waiting.get(pod.uid, "")
+        return StartRequest(incarnation=pod.incarnation, waiting_for=waiting_for, resting=resting)
+
+    async def _ask_start(self, pod: PodFacts, request: StartRequest) -> StartOrder | None:
+        door = self._simulation.door
+        try:
+            return await answer_start(door, find_by_pod(door, SandboxPod(pod.uid)), request)
+        except (AlineoError, self._simulation.died):
+            return None
 
     def _fill(self, sources: list[Source]) -> RestoreReport | None:
         """The first archive that can be read; None while one is out of reach."""
@@ -145,6 +164,7 @@ class Kubelets:
         self._simulation.gateway.remove(read_ref(PODS, raw))
 
     def _stop(self, uid: str) -> None:
+        self.unpacking.pop(uid, None)
         sandbox = self._simulation.sandboxes.pods.get(uid)
         if sandbox is not None:
             sandbox.gone = True

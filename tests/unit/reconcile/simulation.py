@@ -16,6 +16,7 @@ from alineod.ledger.memory import MemoryLedger, MemoryStore
 from alineod.podspec.context import PodContext
 from alineod.reconcile.drive import Drivers
 from alineod.reconcile.passes import run_pass
+from alineod.reconcile.places import rebuild_places
 from alineod.reconcile.wake import wake_all
 from alineod.reconcile.world import Release, World
 from tests.support.memory_bucket import MemoryBucket
@@ -116,6 +117,7 @@ class Simulation:
         self.ledger.subscribe(lambda rows: wake_all(rows, self.ledger.state, self.store, self.wake))
         self.wishes.clear()
         self.relist()
+        rebuild_places(self.world)
 
     def relist(self) -> None:
         """What the API server has is what is known, and every key is looked at."""

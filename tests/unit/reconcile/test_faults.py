@@ -47,7 +47,7 @@ async def test_a_sandbox_that_refuses_is_not_asked_without_a_pause() -> None:
 async def test_children_that_wait_for_their_parent_do_not_keep_it_out() -> None:
     """The children's pods come first and take every place; their restore waits for the parent, which needs one."""
     simulation = Simulation()
-    simulation.world = replace(simulation.world, restores_at_once=1)
+    simulation.door = simulation.world = replace(simulation.world, restores_at_once=1)
     simulation.gateway.write(SWARMS, _swarm({"name": "z"}, {"name": "a", "parent": "z"}, {"name": "b", "parent": "z"}))
     await simulation.settle()
     for name in ("z", "a", "b"):

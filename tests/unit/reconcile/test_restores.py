@@ -22,10 +22,14 @@ SWARM: Json = {
 }
 
 
+def _allow(simulation: Simulation, at_once: int) -> None:
+    simulation.door = simulation.world = replace(simulation.world, restores_at_once=at_once)
+
+
 @pytest.mark.behaviour("5.16")
 async def test_no_more_than_the_release_allows_and_in_the_end_all() -> None:
     simulation = Simulation()
-    simulation.world = replace(simulation.world, restores_at_once=2)
+    _allow(simulation, 2)
     simulation.gateway.write(SWARMS, SWARM)
     await simulation.settle()
     for number in range(5):
@@ -56,7 +60,7 @@ def build_without_secret(pod: Json) -> Json:
 
 
 async def _lose_both(simulation: Simulation) -> None:
-    simulation.world = replace(simulation.world, restores_at_once=1)
+    _allow(simulation, 1)
     for name in ("a0", "a1"):
         simulation.delete_pod(f"survey-{name}")
 
