@@ -173,7 +173,7 @@ def url() -> Iterator[str]:
     ("path", "kind", "words"),
     [
         ("/404/+Code-NoSuchKey+~Code-", NotFound, "answers 404 NoSuchKey"),
-        ("/404/", NotFound, "answers 404"),
+        ("/404/", Unavailable, "answers 404"),
         ("/404/+Code-NoSuchBucket+~Code-", Unavailable, "answers 404 NoSuchBucket"),
         ("/403/+Code-AccessDenied+~Code-", Denied, "answers 403 AccessDenied"),
         ("/500/", Unavailable, "answers 500"),
