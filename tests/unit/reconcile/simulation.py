@@ -178,7 +178,8 @@ class Simulation:
         end = self.clock.monotonic() + seconds
         while (left := end - self.clock.monotonic()) > 0:
             await self.settle(0.0)
-            await self._skip(left) or self.clock.advance(left)
+            if not await self._skip(left):
+                self.clock.advance(left)
         await self.settle(0.0)
 
     def _measure(self) -> tuple[int, int, int, int]:
