@@ -56,7 +56,9 @@ def summarise(simulation: Simulation) -> Json:
     agents = simulation.ledger.state.agents.values()
     return {
         "agents": {
-            a.alias: (a.state, a.outcome, a.turn and a.turn.number, a.incarnation, a.handle.result) for a in agents
+            # What a cut turn had begun is told as far as it was heard, and a death may come before that.
+            a.alias: (a.state, a.outcome, a.turn and a.turn.number, a.incarnation, a.handle.result.rsplit("\n", 1)[-1])
+            for a in agents
         },
         "pods": sorted(pod["metadata"]["name"] for pod in simulation.gateway.read_all(PODS)),
         "objects": sorted(obj["metadata"]["name"] for obj in simulation.gateway.read_all(AGENTS)),
