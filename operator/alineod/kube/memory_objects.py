@@ -5,6 +5,8 @@ of requests, nor what our kinds mean.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from datetime import timedelta
 from itertools import count
 
 from alineod.clock import Clock
@@ -42,6 +44,14 @@ class ObjectBase:
         self._versions, self._uids = count(1), count(1)
         self.watchers: list[Watcher] = []
         self.terminating: set[str] = set()
+
+    def copy(self, clock: Clock) -> "ObjectBase":
+        """The same objects in a world of its own, which nobody watches yet."""
+        other = ObjectBase(clock, self._with_status)
+        other._objects = {ref: copy_json(obj) for ref, obj in self._objects.items()}
+        other._owners, other.terminating = dict(self._owners), set(self.terminating)
+        other._versions, other._uids = copy(self._versions), copy(self._uids)
+        return other
 
     def __contains__(self, ref: Ref) -> bool:
         return ref in self._objects
@@ -150,8 +160,9 @@ class ObjectBase:
     def end(self, ref: Ref, grace_seconds: int | None) -> Json | None:
         """Begin the object's end; None when nobody has to confirm it."""
         obj = copy_json(self._objects[ref])
-        obj["metadata"].setdefault("deletionTimestamp", self._build_time())
-        obj["metadata"]["deletionGracePeriodSeconds"] = _compute_grace(ref.resource, obj, grace_seconds)
+        metadata, grace = obj["metadata"], _compute_grace(ref.resource, obj, grace_seconds)
+        if grace < metadata.get("deletionGracePeriodSeconds", grace + 1):  # it is only ever made shorter
+            metadata |= {"deletionTimestamp": self._build_time(grace), "deletionGracePeriodSeconds": grace}
         if not _is_held(obj):
             self.remove(ref)
             return None
@@ -169,8 +180,9 @@ class ObjectBase:
             if read_uid(obj) in owners and not alive & set(owners) and dependent in self._objects:
                 self.end(dependent, None)
 
-    def _build_time(self) -> str:
-        return self._clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
+    def _build_time(self, later: int = 0) -> str:
+        time = self._clock.now() + timedelta(seconds=later)
+        return time.isoformat(timespec="seconds").replace("+00:00", "Z")
 
     def _tell(self, kind: str, ref: Ref, obj: Json) -> None:
         for watcher in self.watchers:

@@ -12,7 +12,7 @@ import msgspec
 
 from alineod.domain.facts import PodFacts
 from alineod.errors import AlineoError, Unavailable
-from alineod.kube.objects import PODS, Json, read_ref
+from alineod.kube.objects import PODS, Json, read_label, read_ref
 from alineod.podspec.observe import parse_pod
 from alineod.reconcile.archives import SandboxPod, find_by_pod, record_checkpoint
 from alineod.reconcile.starts import answer_start
@@ -23,27 +23,35 @@ from tests.unit.reconcile.sandboxes import Sandbox, Upload
 if TYPE_CHECKING:
     from tests.unit.reconcile.simulation import Simulation
 
-LIVENESS = 90.0  # s after which a kubelet restarts a container whose bridge hangs
+UNREADY = 20.0  # s after which a kubelet finds a bridge not ready that hangs
+LIVENESS = 90.0  # s after which it restarts the container
+AGAIN = 1.0  # s after which a sandbox asks the operator again that could not help it
+CRASH_PAUSE = 60.0  # s between two tries of a container that ends as soon as it begins
+CRASHES = 5  # restarts of a container that never comes up
 
 
 class Kubelets:
     """The nodes of the simulated cluster, by name: whether each is reached.
 
     `checkpointers`: whether what was cut is brought to the bucket; else a test does that itself. While they are `slow`
-    nothing that is being unpacked comes to its end.
+    nothing that is being unpacked comes to its end. `broken` are agents whose containers end as soon as they begin.
+    `paced`: who asked the operator in vain waits a second, and does not ask in each round.
     """
 
     def __init__(self, simulation: "Simulation") -> None:
         self._simulation = simulation
         self.nodes = {"n1": True, "n2": True}
-        self.checkpointers = self.slow = False
+        self.checkpointers = self.slow = self.paced = False
+        self.broken: set[str] = set()
         self.waiting: dict[str, str] = {}  # what restore containers wait for, by pod UID
         self.unpacking: dict[str, RestoreReport] = {}  # what they will have done, by pod UID
+        self._known: dict[str, tuple[str, PodFacts]] = {}  # version and what it says, by UID
+        self._again: dict[str, float] = {}  # when who asked in vain asks again
 
     async def run(self) -> None:
         """What every node does in one round."""
         for raw in self._find_pods():
-            pod = parse_pod(raw)
+            pod = self._parse(raw)
             if pod.node and not self.nodes.get(pod.node, False):
                 continue
             if pod.deleting:
@@ -56,8 +64,35 @@ class Kubelets:
 
     def find_next(self) -> float | None:
         """When a kubelet does something by itself."""
-        hung = (s.hung_since for s in self._simulation.sandboxes.pods.values() if not s.gone and not s.cut_off)
-        return min((since + LIVENESS for since in hung if since is not None), default=None)
+        hung = (self._find_patience(self._parse(raw)) for raw in self._find_pods())
+        asking = self._again.values() if self._simulation.helps else ()
+        return min((due for due in (*hung, *asking) if due is not None), default=None)
+
+    def _may_ask(self, who: str) -> bool:
+        """Whether it is time; it counts as having asked in vain until it says otherwise."""
+        now = self._simulation.clock.monotonic()
+        if self._again.get(who, now) > now:
+            return False
+        if self.paced:
+            self._again[who] = now + AGAIN
+        return True
+
+    def _find_patience(self, pod: PodFacts) -> float | None:
+        sandbox = self._simulation.sandboxes.pods.get(pod.uid)
+        if sandbox is None or pod.deleting or not self.nodes.get(pod.node):
+            return None
+        if sandbox.crashed_at is not None:
+            return sandbox.crashed_at + CRASH_PAUSE
+        return None if sandbox.hung_since is None else sandbox.hung_since + (UNREADY if sandbox.ready else LIVENESS)
+
+    def _parse(self, raw: Json) -> PodFacts:
+        """As `parse_pod`, once per version: a kubelet looks far more often than its pods change."""
+        metadata = raw["metadata"]
+        version, pod = self._known.get(metadata["uid"], ("", None))
+        if pod is None or version != metadata["resourceVersion"]:
+            pod = parse_pod(raw)
+            self._known[metadata["uid"]] = (metadata["resourceVersion"], pod)
+        return pod
 
     def _find_pods(self) -> list[Json]:
         return self._simulation.gateway.objects.find(PODS)
@@ -65,29 +100,67 @@ class Kubelets:
     def find(self, agent: str) -> Iterator[tuple[Json, PodFacts]]:
         """The pods of an agent, by the name of its object."""
         for raw in self._find_pods():
-            if raw["metadata"].get("labels", {}).get("alineo.dev/agent") == agent:
-                yield raw, parse_pod(raw)
+            if read_label(raw, "alineo.dev/agent") == agent:
+                yield raw, self._parse(raw)
+
+    def find_running(self) -> list[PodFacts]:
+        """The pods in which a turn runs."""
+        sandboxes = self._simulation.sandboxes.pods
+        pods = [self._parse(raw) for raw in self._find_pods()]
+        return [
+            pod for pod in pods if pod.uid in sandboxes and sandboxes[pod.uid].running and not sandboxes[pod.uid].gone
+        ]
 
     async def _keep(self, raw: Json, pod: PodFacts) -> None:
         sandbox = self._simulation.sandboxes.pods.get(pod.uid)
         if sandbox is None:
             await self._start(raw, pod)
-        elif sandbox.hung_since is not None and self._simulation.clock.monotonic() >= sandbox.hung_since + LIVENESS:
+        elif sandbox.crashed_at is not None:
+            self._watch_crashed(raw, sandbox)
+        elif sandbox.hung_since is not None:
+            self._watch_hung(raw, sandbox, self._simulation.clock.monotonic() - sandbox.hung_since)
+
+    def _watch_hung(self, raw: Json, sandbox: Sandbox, seconds: float) -> None:
+        if seconds >= LIVENESS:
             self.restart(raw, "Error", 137)
+        elif seconds >= UNREADY and sandbox.ready:
+            sandbox.ready = False
+            self._set_ready(raw, ready=False, containers=False)
+
+    def _watch_crashed(self, raw: Json, sandbox: Sandbox) -> None:
+        """It is tried again after a while, and comes up once nothing is broken any more."""
+        now = self._simulation.clock.monotonic()
+        if sandbox.crashed_at is None or now < sandbox.crashed_at + CRASH_PAUSE:
+            return
+        (agent,) = raw["status"]["containerStatuses"]
+        again = {**agent, "restartCount": agent["restartCount"] + 1}
+        if read_label(raw, "alineo.dev/agent") in self.broken:
+            sandbox.crashed_at = now
+        else:
+            sandbox.crashed_at = None
+            again |= {"ready": True, "state": {"running": {}}}
+        self._write(raw, {**raw["status"], "containerStatuses": [again]})
 
     async def _start(self, raw: Json, pod: PodFacts) -> None:
         """The restore container asks the operator until it can start; then the bridge comes up."""
         if "nodeName" not in raw["spec"]:
             raw = self._bind(raw)
-        report = await self._restore(pod)
-        if report is not None:
-            self._simulation.sandboxes.pods[pod.uid] = Sandbox()
-            self._write(raw, build_running(pod, encode(report).decode(), self._simulation.clock.now().isoformat()))
+        report = await self._restore(pod) if self._may_ask(pod.uid) else None
+        if report is None:
+            return
+        self._again.pop(pod.uid, None)
+        sandbox = self._simulation.sandboxes.pods[pod.uid] = Sandbox()
+        status = build_running(pod, encode(report).decode(), self._simulation.clock.now().isoformat())
+        if read_label(raw, "alineo.dev/agent") in self.broken:
+            sandbox.crashed_at, status = self._simulation.clock.monotonic(), build_crashing(status)
+        self._write(raw, status)
 
     def _bind(self, raw: Json) -> Json:
         ref = read_ref(PODS, raw)
-        node = next((name for name, up in sorted(self.nodes.items()) if up), None)
-        if node is None:
+        node = min(
+            (name for name, up in self.nodes.items() if up), key=lambda name: (len(self._on(name)), name), default=""
+        )
+        if not node:
             return raw
         return self._simulation.gateway.objects.replace(ref, {**raw, "spec": {**raw["spec"], "nodeName": node}})
 
@@ -134,11 +207,10 @@ class Kubelets:
 
     async def _upload(self, pod_uid: str, sandbox: Sandbox) -> None:
         """The checkpointer brings what it cut to the bucket, and says so until the operator took note."""
-        left = []
-        for upload in sandbox.uploads:
-            if not await self._report(pod_uid, upload):
-                left.append(upload)
-        sandbox.uploads = left
+        if self._may_ask(pod_uid):
+            sandbox.uploads = [upload for upload in sandbox.uploads if not await self._report(pod_uid, upload)]
+            if not sandbox.uploads:
+                self._again.pop(pod_uid, None)
 
     async def _report(self, pod_uid: str, upload: Upload) -> bool:
         key, error = self._simulation.write_archive(upload)
@@ -165,6 +237,7 @@ class Kubelets:
 
     def _stop(self, uid: str) -> None:
         self.unpacking.pop(uid, None)
+        self._again.pop(uid, None)
         sandbox = self._simulation.sandboxes.pods.get(uid)
         if sandbox is not None:
             sandbox.gone = True
@@ -193,15 +266,17 @@ class Kubelets:
         for raw, _ in list(self.find(agent)):
             self._simulation.gateway.remove(read_ref(PODS, raw))
 
+    def reap(self) -> None:
+        """The kubelets hear which pods are no more, and end what runs of them."""
+        there = {raw["metadata"]["uid"] for raw in self._find_pods()}
+        for uid in self._simulation.sandboxes.pods.keys() - there:
+            self._stop(uid)
+
     def evict(self, agent: str, message: str) -> None:
         """The kubelet ends the pod for the sake of its node, or for what it used; the object stays."""
         for raw, pod in list(self.find(agent)):
             self._stop(pod.uid)
-            ended = {"terminated": {"exitCode": 137, "reason": "Error"}}
-            containers = [{**c, "ready": False, "state": ended} for c in raw["status"].get("containerStatuses", ())]
-            conditions = [*raw["status"].get("conditions", ()), _disrupt("TerminationByKubelet", message)]
-            failed = {"phase": "Failed", "reason": "Evicted", "message": message, "conditions": conditions}
-            self._write(raw, {**raw["status"], **failed, "containerStatuses": containers})
+            self._write(raw, build_evicted(raw["status"], message))
 
     def kill(self, agent: str, reason: str = "Error", exit_code: int = 137) -> None:
         """The agent's container ends and is started again in the same pod: OOMKilled, killed, or crashed."""
@@ -213,13 +288,14 @@ class Kubelets:
         sandbox = self._simulation.sandboxes.pods.get(raw["metadata"]["uid"])
         if sandbox is None or sandbox.gone:
             return
-        sandbox.hung_since, sandbox.draining, sandbox.boot = None, False, sandbox.boot + 1
+        sandbox.hung_since, sandbox.draining, sandbox.ready, sandbox.boot = None, False, True, sandbox.boot + 1
         sandbox.interrupt("the container of the agent ended in the middle of the turn")
         sandbox.touch()
         (agent,) = raw["status"]["containerStatuses"]
         last = {"terminated": {"exitCode": exit_code, "reason": reason}}
         again = {**agent, "restartCount": agent["restartCount"] + 1, "lastState": last}
         self._write(raw, {**raw["status"], "containerStatuses": [again]})
+        self._set_ready(raw, ready=True, containers=True)
 
     def hang(self, agent: str) -> None:
         """The bridge answers nobody until its kubelet restarts it."""
@@ -235,7 +311,7 @@ class Kubelets:
             if (sandbox := self._simulation.sandboxes.pods.get(pod.uid)) is not None:
                 sandbox.cut_off = True
                 sandbox.touch()
-            self._set_ready(raw, "False")
+            self._set_ready(raw, ready=False, containers=True)
 
     def taint_node(self, node: str) -> None:
         """After five minutes the pods of a node that is not reached are deleted; nobody confirms it."""
@@ -248,7 +324,7 @@ class Kubelets:
         """The node is back, with everything that ran there."""
         self.nodes[node] = True
         for raw, pod in self._on(node):
-            self._set_ready(raw, "True")
+            self._set_ready(raw, ready=True, containers=True)
             if (sandbox := self._simulation.sandboxes.pods.get(pod.uid)) is not None:
                 sandbox.cut_off = False
                 sandbox.touch()
@@ -261,16 +337,27 @@ class Kubelets:
             self._simulation.gateway.remove(read_ref(PODS, raw))
 
     def _on(self, node: str) -> list[tuple[Json, PodFacts]]:
-        pods = [(raw, parse_pod(raw)) for raw in self._find_pods()]
+        pods = [(raw, self._parse(raw)) for raw in self._find_pods()]
         return [(raw, pod) for raw, pod in pods if pod.node == node]
 
-    def _set_ready(self, raw: Json, status: str) -> None:
-        if "conditions" not in raw.get("status", {}):
-            return
-        time = self._simulation.clock.now().isoformat()
-        ready = {"type": "Ready", "status": status, "lastTransitionTime": time}
-        others = [condition for condition in raw["status"]["conditions"] if condition["type"] != "Ready"]
-        self._write(raw, {**raw["status"], "conditions": [ready, *others]})
+    def _set_ready(self, raw: Json, *, ready: bool, containers: bool) -> None:
+        """Set the two conditions; a kubelet gives its reason, the controller of nodes has none."""
+        raw = self._simulation.gateway.objects.read(read_ref(PODS, raw))
+        others = [
+            c for c in raw.get("status", {}).get("conditions", ()) if c["type"] not in ("Ready", "ContainersReady")
+        ]
+        if "conditions" in raw.get("status", {}):
+            since = self._simulation.clock.now().isoformat()
+            said = _build_ready(since, ready=ready, containers=containers)
+            self._write(raw, {**raw["status"], "conditions": [*said, *others]})
+
+
+def _build_ready(since: str, *, ready: bool, containers: bool) -> list[Json]:
+    reason = {} if containers else {"reason": "ContainersNotReady"}
+    return [
+        {"type": kind, "status": str(status), "lastTransitionTime": since, **reason}
+        for kind, status in (("Ready", ready), ("ContainersReady", containers))
+    ]
 
 
 def build_running(pod: PodFacts, restored: str, since: str = "2026-01-01T00:00:00Z") -> Json:
@@ -278,9 +365,7 @@ def build_running(pod: PodFacts, restored: str, since: str = "2026-01-01T00:00:0
     return {
         "phase": "Running",
         "podIP": "10.0.0.1",
-        "conditions": [
-            {"type": kind, "status": "True", "lastTransitionTime": since} for kind in ("Ready", "ContainersReady")
-        ],
+        "conditions": _build_ready(since, ready=True, containers=True),
         "initContainerStatuses": [
             {"name": "restore", "state": {"terminated": {"exitCode": 0, "message": restored}}},
         ],
@@ -288,6 +373,24 @@ def build_running(pod: PodFacts, restored: str, since: str = "2026-01-01T00:00:0
             {"name": "agent", "ready": True, "restartCount": 0, "state": {"running": {}}},
         ],
     }
+
+
+def build_crashing(status: Json) -> Json:
+    """The status of a pod whose agent container ends as soon as it begins."""
+    agent = {
+        "name": "agent", "ready": False, "restartCount": CRASHES, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
+    }  # fmt: skip
+    return {**status, "containerStatuses": [agent]}
+
+
+def build_evicted(status: Json, message: str) -> Json:
+    """The status of a pod that its kubelet ended."""
+    ended = {"terminated": {"exitCode": 137, "reason": "Error"}}
+    containers = [{**c, "ready": False, "state": ended} for c in status.get("containerStatuses", ())]
+    conditions = [*status.get("conditions", ()), _disrupt("TerminationByKubelet", message)]
+    failed = {"phase": "Failed", "reason": "Evicted", "message": message, "conditions": conditions}
+    return {**status, **failed, "containerStatuses": containers}
 
 
 def _disrupt(reason: str, message: str = "") -> dict[str, Any]:

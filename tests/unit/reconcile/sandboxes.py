@@ -6,15 +6,24 @@ What happens to a sandbox from outside is `kubelets`'; what a bridge is asked fo
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
+from alineod.bridge.memory import (
+    Answer,
+    KnownTurn,
+    Memory,
+    Situation,
+    build_end,
+    build_start,
+    decide_answer,
+    remember,
+)
 from alineod.domain.facts import PodFacts
 from alineod.errors import Conflict, Unavailable
 from alineod.wire.archives import CheckpointReport, ForkRequest, ForkResult
 from alineod.wire.turns import (
+    JOURNAL_LOST,
     BridgeState,
     ErrorKind,
     Grant,
@@ -42,57 +51,69 @@ class Upload:
 
 @dataclass
 class Sandbox:
-    """What lives in one pod: the turns it was given, by number, and its journal."""
+    """What lives in one pod: its journal, and what its bridge makes of that by the real one's rules."""
 
     records: list[JournalRecord] = field(default_factory=list)
-    turns: dict[int, TurnAccepted] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
     gone: bool = False  # its processes have ended for good
     cut_off: bool = False  # they live, and nobody reaches them
     hung_since: float | None = None  # the bridge does not answer; on the clock of the simulation
+    crashed_at: float | None = None  # the container ended as soon as it began
     draining: bool = False
+    ready: bool = True  # as its kubelet finds it
     boot: int = 1
     epoch: int = 0  # of the latest leader that spoke here
-    request: TurnRequest | None = None  # of the latest turn
+    grant: Grant | None = None  # of the latest turn
     uploads: list[Upload] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def answers(self) -> bool:
-        return not (self.gone or self.cut_off or self.hung_since is not None)
+        return not (self.gone or self.cut_off or self.hung_since is not None or self.crashed_at is not None)
 
     @property
-    def running(self) -> TurnAccepted | None:
-        return next((turn for turn in self.turns.values() if turn.state is TurnState.RUNNING), None)
+    def seq(self) -> int:
+        return self.records[-1].seq or 0 if self.records else 0
+
+    @property
+    def running(self) -> KnownTurn | None:
+        latest = self.memory.latest
+        return latest if latest is not None and latest.state is TurnState.RUNNING else None
 
     def copy(self) -> "Sandbox":
         """The same sandbox for another life."""
         uploads = [Upload(u.body, u.grant, u.report, u.said) for u in self.uploads]
-        return Sandbox(
-            list(self.records), dict(self.turns), self.gone, self.cut_off, self.hung_since, self.draining, self.boot,
-            self.epoch, self.request, uploads,
-        )  # fmt: skip
+        return replace(self, records=list(self.records), uploads=uploads, changed=asyncio.Event())
 
     def touch(self) -> None:
         """Whoever follows the journal looks again."""
         self.changed.set()
 
-    def write(self, turn: TurnAccepted, event: str, data: dict[str, Any]) -> None:
-        """Add a record to the journal."""
-        seq = len(self.records) + 1
-        self.records.append(
-            JournalRecord(time=0.0, turn=turn.turn, turn_id=turn.turn_id, event=event, data=data, seq=seq)
-        )
+    def forget(self) -> None:
+        """The journal is gone, and whoever speaks to this bridge next is told so."""
+        self.records, self.memory = [], Memory()
         self.touch()
 
-    def end(self, turn: TurnAccepted, state: TurnState, text: str = "", error: TurnError | None = None) -> None:
+    def lose(self, request: TurnRequest) -> None:
+        """Take note that what the request speaks of is gone."""
+        data = {"from": self.seq + 1, "to": request.heard, "session": None, "halfway": False}
+        self.write(request.turn, request.turn_id, JOURNAL_LOST, data, max(self.seq, request.heard) + 1)
+
+    def write(self, turn: int, turn_id: str, event: str, data: dict[str, Any], seq: int | None = None) -> None:
+        """Add a record to the journal."""
+        record = JournalRecord(time=0.0, turn=turn, turn_id=turn_id, event=event, data=data, seq=seq or self.seq + 1)
+        self.records.append(record)
+        self.memory = remember(self.memory, record)
+        self.touch()
+
+    def end(self, turn: KnownTurn, state: TurnState, text: str = "", error: TurnError | None = None) -> None:
         """The turn's end, with what it used."""
         tools = [str(r.data["name"]) for r in self.records if r.turn == turn.turn and r.event == "tool.started"]
         result = TurnResult(
             turn=turn.turn, turn_id=turn.turn_id, state=state, text=text, error=error, usage=USED,
             tools=[] if state is TurnState.CLEAN else tools,
         )  # fmt: skip
-        self.turns[turn.turn] = TurnAccepted(turn=turn.turn, turn_id=turn.turn_id, state=state)
-        self.write(turn, "turn.ended", msgspec.to_builtins(result))
+        self.write(turn.turn, turn.turn_id, "turn.ended", build_end(result, settled=True))
 
     def interrupt(self, why: str) -> None:
         """The turn that runs is cut off, and the bridge writes that down."""
@@ -122,54 +143,72 @@ class Sandboxes:
     async def read_state(self, pod: PodFacts, token: str) -> BridgeState:
         self.hook("read state")
         sandbox = self._find(pod)
-        latest = sandbox.turns[max(sandbox.turns)] if sandbox.turns else None
+        latest = sandbox.memory.latest
         return BridgeState(
-            agent=pod.name, incarnation=pod.incarnation, boot=str(sandbox.boot), ready=True, turn=latest,
-            journal_seq=len(sandbox.records), draining=sandbox.draining,
+            agent=pod.name, incarnation=pod.incarnation, boot=str(sandbox.boot), ready=True,
+            turn=latest.accepted if latest else None, journal_seq=sandbox.seq, draining=sandbox.draining,
         )  # fmt: skip
 
     async def start_turn(self, pod: PodFacts, token: str, request: TurnRequest) -> TurnAccepted:
         self.hook("before start turn")
         sandbox = self._find(pod)
-        _check(sandbox, request)
+        if request.epoch < sandbox.epoch:
+            raise Conflict("StaleEpoch", "a leader of a later epoch has spoken here")
         sandbox.epoch = request.epoch
-        if request.turn not in sandbox.turns:
-            self._begin(pod, sandbox, request)
+        situation = Situation(sandbox.draining, running=sandbox.running is not None, journal_seq=sandbox.seq)
+        match decide_answer(sandbox.memory, request, situation):
+            case Answer.KNOWN:
+                pass
+            case Answer.START:
+                self._begin(pod, sandbox, request)
+            case Answer.JOURNAL_RESET:
+                sandbox.lose(request)
+                raise Conflict("JournalReset", "the journal of the turn is gone")
+            case Answer.DRAINING:
+                raise Unavailable("BridgeBusy", "the sandbox is shutting down")
+            case answer:
+                raise Conflict(answer, f"turn {request.turn} is not begun here")
         self.hook("after start turn")
-        return sandbox.turns[request.turn]
+        return sandbox.memory.turns[request.turn].accepted
 
     def _begin(self, pod: PodFacts, sandbox: Sandbox, request: TurnRequest) -> None:
         self.asked.append((request.turn_id, request.text))
         self.starts.append((request.turn_id, request.turn))
-        turn = TurnAccepted(turn=request.turn, turn_id=request.turn_id, state=TurnState.RUNNING)
-        sandbox.turns[turn.turn], sandbox.request = turn, request
-        sandbox.write(turn, "turn.started", {"pod": pod.uid, "checkpoint": request.checkpoint})
+        sandbox.grant = request.grant
+        started = {**build_start(request), "pod": pod.uid}
+        sandbox.write(request.turn, request.turn_id, "turn.started", started)
         if "HANG" in request.text:
-            sandbox.write(turn, "tool.started", {"name": "bash", "pod": pod.uid})
-        elif "FAIL" in request.text:
-            sandbox.end(turn, TurnState.FAILED, "", TurnError(kind=ErrorKind.PROVIDER, message="the model refused"))
+            sandbox.write(request.turn, request.turn_id, "tool.started", {"name": "bash", "pod": pod.uid})
+        elif "FAIL" in request.text and sandbox.running:
+            error = TurnError(kind=ErrorKind.PROVIDER, message="the model refused")
+            sandbox.end(sandbox.running, TurnState.FAILED, "", error)
         else:
             self.finish(pod, f"did: {request.text}")
 
     def finish(self, pod: PodFacts, text: str) -> None:
         """The turn that runs there ends well, whoever listens; its archive is cut if it was asked for."""
         sandbox = self.pods[pod.uid]
-        turn, request = sandbox.running, sandbox.request
-        if turn is None or request is None or sandbox.gone:
+        turn = sandbox.running
+        if turn is None or sandbox.gone or sandbox.hung_since is not None:
             return
-        sandbox.write(turn, "message", {"role": "assistant", "text": text, "pod": pod.uid})
+        said = {"role": "assistant", "text": text, "pod": pod.uid}
+        sandbox.write(turn.turn, turn.turn_id, "message", said)
         sandbox.end(turn, TurnState.CLEAN, text)
-        if request.checkpoint:
-            sandbox.uploads.append(_cut(pod, turn, request.grant))
+        if turn.checkpoint:
+            sandbox.uploads.append(_cut(pod, turn, sandbox.grant))
 
     async def follow(self, pod: PodFacts, token: str, after: int) -> AsyncIterator[JournalRecord]:
         self.hook("follow")
+        boot = self._find(pod).boot
         while True:
             sandbox = self._find(pod)
+            if sandbox.boot != boot:
+                raise Unavailable("BridgeNotAnswering", f"the journal of {pod.name} broke off")
             sandbox.changed.clear()
-            for record in sandbox.records[after:]:
-                after += 1
-                yield record
+            for record in list(sandbox.records):
+                if (record.seq or 0) > after:
+                    after = record.seq or 0
+                    yield record
             await sandbox.changed.wait()
 
     async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult:
@@ -179,24 +218,7 @@ class Sandboxes:
         return ForkResult(fork_id=request.fork_id, sha256="f", bytes=1, md5="f", uploaded=False)
 
 
-def _check(sandbox: Sandbox, request: TurnRequest) -> None:
-    """Refuse what a bridge refuses. A turn that is known is answered whatever else is so."""
-    if request.epoch < sandbox.epoch:
-        raise Conflict("StaleEpoch", "a leader of a later epoch has spoken here")
-    known = sandbox.turns.get(request.turn)
-    if known is not None:
-        if known.turn_id != request.turn_id:
-            raise Conflict("OtherTurn", f"number {request.turn} belongs to a turn with another id")
-        return
-    if sandbox.turns and request.turn < max(sandbox.turns):
-        raise Conflict("StaleTurn", f"turn {request.turn} is older than the newest here")
-    if sandbox.draining:
-        raise Unavailable("BridgeBusy", "the sandbox is shutting down")
-    if sandbox.running is not None:
-        raise Conflict("TurnRunning", "another turn runs")
-
-
-def _cut(pod: PodFacts, turn: TurnAccepted, grant: Grant | None) -> Upload:
+def _cut(pod: PodFacts, turn: KnownTurn, grant: Grant | None) -> Upload:
     body = f"{pod.name} after turn {turn.turn}".encode()
     report = CheckpointReport(
         turn=turn.turn, turn_id=turn.turn_id, incarnation=pod.incarnation, snapshot_ref=f"{turn.turn}",

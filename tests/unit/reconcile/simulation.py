@@ -6,7 +6,6 @@ the process dies: from then on every call fails, and a new process starts over w
 """
 
 import asyncio
-import copy
 
 from alineod.errors import Conflict, Unavailable
 from alineod.kube.memory import Call, MemoryGateway, Moment
@@ -74,12 +73,12 @@ class Simulation:
             bucket._objects.update(self.bucket._objects)
         stored = MemoryStore(list(self.stored.rows), dict(self.stored.by_id), self.stored.secret, self.stored.epoch)
         other._prepare(None, bucket, stored)
-        objects, memo = self.gateway.objects, {id(self.clock): clock, id(self.gateway.objects.watchers): []}
-        other.gateway.objects = copy.deepcopy(objects, memo)
+        other.gateway.objects = self.gateway.objects.copy(clock)
         other.gateway.objects.watchers.append(other._watch)
         other.sandboxes.pods = {uid: sandbox.copy() for uid, sandbox in self.sandboxes.pods.items()}
         other.sandboxes.asked, other.sandboxes.starts = list(self.sandboxes.asked), list(self.sandboxes.starts)
-        other.kubelets.nodes, other.kubelets.checkpointers = dict(self.kubelets.nodes), self.kubelets.checkpointers
+        other.kubelets.nodes, other.kubelets.broken = dict(self.kubelets.nodes), set(self.kubelets.broken)
+        other.kubelets.checkpointers, other.kubelets.paced = self.kubelets.checkpointers, self.kubelets.paced
         other._start()
         return other
 
@@ -166,7 +165,7 @@ class Simulation:
             await self._round()
             if self.dead and not self.away:
                 await self.replace_leader()
-            quiet = quiet + 1 if before == self._measure() and not self.queue else 0
+            quiet = quiet + 1 if before == self._measure() and (self.away or not self.queue) else 0
             if quiet >= 3:
                 if not await self._skip(patience):
                     return
@@ -198,7 +197,8 @@ class Simulation:
         """When something is due: a pass, a timer, a kubelet's patience."""
         loop = asyncio.get_running_loop()
         timer = loop.find_next() if isinstance(loop, VirtualLoop) else None
-        known = (*self.wishes.values(), timer, self.kubelets.find_next())
+        wishes = () if self.away else self.wishes.values()
+        known = (*wishes, timer, self.kubelets.find_next())
         return min((due for due in known if due is not None), default=None)
 
     async def step(self) -> None:
@@ -243,6 +243,12 @@ class Simulation:
         self.dead = True
         await self.drivers.close()
         self._start()
+
+    @property
+    def helps(self) -> bool:
+        """Whether there is any use in asking the operator."""
+        bucket_away = self.bucket is not None and self.bucket.failure is not None
+        return not (self.away or self.api_away or bucket_away or self.ledger.replication.failing)
 
     def lose_api(self) -> None:
         """The API server answers nobody of us."""

@@ -8,7 +8,7 @@ from alineod.domain import events as ev
 from alineod.kube.objects import AGENTS, SWARMS
 from alineod.reconcile.groups import LINGER
 from alineod.reconcile.prompts import queue_prompt
-from alineod.wire.turns import TurnAccepted, TurnState, Usage
+from alineod.wire.turns import Usage
 from tests.unit.reconcile.sandboxes import Sandbox
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 
@@ -31,7 +31,7 @@ async def _in_a_turn() -> tuple[Simulation, Sandbox]:
     await queue_prompt(simulation.world, KEY, "HANG", "k")
     await _rest(simulation)
     (sandbox,) = simulation.sandboxes.pods.values()
-    sandbox.write(TurnAccepted(turn=2, turn_id="x", state=TurnState.RUNNING), "message", SAID)
+    sandbox.write(2, "x", "message", SAID)
     await _rest(simulation)
     assert simulation.ledger.state.agents[KEY].journal_seq == len(sandbox.records)
     return simulation, sandbox
