@@ -257,7 +257,7 @@ class Turns:
 
     def _record(self, turn: int, turn_id: str, event: str, data: dict[str, Any]) -> None:
         self._memory = remember(self._memory, self._journal.append(turn, turn_id, event, data))
-        if event == "turn.ended":
+        if event == "turn.ended" and data["state"] != TurnState.ABORTED:  # whoever aborts a turn knows of its end
             self._ended = self._journal.seq
 
     def _mark(self) -> None:

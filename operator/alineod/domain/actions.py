@@ -42,6 +42,13 @@ class Drive:
 
 
 @dataclass(frozen=True)
+class AbortTurn:
+    """Have the sandbox end a turn that nobody waits for any more; one that cannot be reached is not waited for."""
+
+    turn_id: str
+
+
+@dataclass(frozen=True)
 class CreateAgent:
     """Make the Agent object of a swarm's entry."""
 
@@ -73,7 +80,10 @@ class DeleteArchives:
     agents: tuple[str, ...]
 
 
-Action = Append | CreatePod | DeletePod | Probe | Drive | CreateAgent | AdoptAgent | DeleteAgent | DeleteArchives
+Action = (
+    Append | CreatePod | DeletePod | Probe | Drive | AbortTurn
+    | CreateAgent | AdoptAgent | DeleteAgent | DeleteArchives
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

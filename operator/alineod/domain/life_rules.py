@@ -2,7 +2,7 @@
 
 from alineod.crd.agent import StartFrom, Wait
 from alineod.domain import events as ev
-from alineod.domain.actions import Append, Decision, DeletePod, Standing
+from alineod.domain.actions import AbortTurn, Action, Append, Decision, Standing
 from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, AgentObject, RunFacts
 from alineod.domain.gone_rules import remove_pod
@@ -104,12 +104,18 @@ def rule_closed(facts: AgentFacts) -> Decision | None:
     return Decision("closed", standing, _remove_pods(facts))
 
 
-def _remove_pods(facts: AgentFacts) -> tuple[DeletePod, ...]:
-    """The end of the agent's own pods. The cluster gives them all the time that a turn may take: nobody needs it."""
+def _remove_pods(facts: AgentFacts) -> tuple[Action, ...]:
+    """The end of the agent's own pods. The cluster gives them all the time that a turn may take: nobody needs it.
+
+    A kubelet that has begun to wait for a turn takes no shorter time; so the turn itself is ended.
+    """
     owners = {facts.ledger and facts.ledger.uid, facts.object and facts.object.uid}
     pods = (facts.pod, facts.next_pod, *facts.stale_pods)
     ours = (pod for pod in pods if pod is not None and pod.owner_uid in owners)
-    return tuple(action for pod in ours for action in remove_pod(pod))
+    removals = tuple(action for pod in ours for action in remove_pod(pod))
+    turn, pod = facts.ledger.turn if facts.ledger else None, facts.pod
+    aborts = turn is not None and pod is not None and any(action.uid == pod.uid for action in removals)
+    return ((AbortTurn(turn.id),) if turn is not None and aborts else ()) + removals
 
 
 def rule_wait(facts: AgentFacts) -> Decision | None:

@@ -1,10 +1,12 @@
 """One short function per action, each safe to run twice."""
 
+import contextlib
 from typing import assert_never
 
 from alineod.crd.merge import build_agent_spec
 from alineod.crd.objects import Swarm
 from alineod.domain.actions import (
+    AbortTurn,
     Action,
     AdoptAgent,
     Append,
@@ -25,6 +27,7 @@ from alineod.podspec.pod import build_pod
 from alineod.reconcile.places import give_place, settle_place, take_place
 from alineod.reconcile.removal import delete_archives
 from alineod.reconcile.world import Heard, World
+from alineod.wire.turns import AbortRequest
 
 
 async def apply_agent_action(world: World, facts: AgentFacts, action: Action) -> bool:
@@ -42,6 +45,8 @@ async def apply_agent_action(world: World, facts: AgentFacts, action: Action) ->
         case Drive():
             world.drive(facts.key, action.turn)
             return False
+        case AbortTurn():
+            return await abort_turn(world, facts, action.turn_id)
         case CreateAgent() | AdoptAgent() | DeleteAgent() | DeleteArchives():
             raise TypeError(f"{action} is no action on an agent")
         case _:
@@ -63,7 +68,7 @@ async def apply_swarm_action(world: World, key: str, swarm: Swarm | None, action
         case DeleteArchives():
             await delete_archives(world, action.agents)
             return False
-        case CreatePod() | DeletePod() | Probe() | Drive():
+        case CreatePod() | DeletePod() | Probe() | Drive() | AbortTurn():
             raise TypeError(f"{action} is no action on a swarm")
         case _:
             assert_never(action)
@@ -122,6 +127,16 @@ async def delete_object(world: World, kind: Resource, key: str, seen: DeletePod 
         world.store.put(kind, left)
     else:
         world.store.discard_uid(Ref(kind, namespace, seen.name), seen.uid)
+    return False
+
+
+async def abort_turn(world: World, facts: AgentFacts, turn_id: str) -> bool:
+    """Have the bridge end the turn. Whatever it says, the sandbox is deleted next."""
+    pod = facts.pod
+    if pod is not None and pod.ip:
+        request = AbortRequest(reason="the agent has ended", epoch=world.release.epoch)
+        with contextlib.suppress(Unavailable, Refused):
+            await world.bridges.abort_turn(pod, world.bridge_token(pod.uid), turn_id, request)
     return False
 
 

@@ -12,7 +12,7 @@ from alineod.errors import Conflict, Denied, Refused, Unavailable
 from alineod.reconcile.records import LONGEST, parse_record
 from alineod.wire.archives import CHECKPOINTER_PORT, ForkRequest, ForkResult
 from alineod.wire.base import Message, decode, encode
-from alineod.wire.turns import BRIDGE_PORT, BridgeState, JournalRecord, TurnAccepted, TurnRequest
+from alineod.wire.turns import BRIDGE_PORT, AbortRequest, BridgeState, JournalRecord, TurnAccepted, TurnRequest
 
 M = TypeVar("M")
 
@@ -46,6 +46,10 @@ class Bridges(Protocol):
         """Hand a turn over; the same turn id again starts nothing."""
         ...
 
+    async def abort_turn(self, pod: PodFacts, token: str, turn_id: str, request: AbortRequest) -> TurnAccepted:
+        """End a turn before it has settled; one that has ended stays as it is."""
+        ...
+
     def follow(self, pod: PodFacts, token: str, after: int) -> AsyncIterator[JournalRecord]:
         """The journal from the record after `after`, then live, until the caller stops."""
         ...
@@ -71,6 +75,10 @@ class HttpBridges:
         if (seconds := min(CALL_SECONDS, self._remaining())) <= 0:
             raise Unavailable("LeaseLost", "this process no longer leads: the turn was not handed over")
         return await self._call(TurnAccepted, "POST", url, token, encode(request), seconds=seconds)
+
+    async def abort_turn(self, pod: PodFacts, token: str, turn_id: str, request: AbortRequest) -> TurnAccepted:
+        url = _url(pod, BRIDGE_PORT, f"/v1/turns/{turn_id}/abort")
+        return await self._call(TurnAccepted, "POST", url, token, encode(request))
 
     async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult:
         url = _url(pod, CHECKPOINTER_PORT, "/v1/forks")

@@ -109,7 +109,7 @@ async def _leave_in_a_tool(operator: Operator, prompt: str) -> None:
 
 @pytest.mark.behaviour("3.9", "3.11", "3.12")
 async def test_a_turn_that_ends_while_nobody_leads_is_recorded_whole(operator: Operator, model: ScriptedModel) -> None:
-    prompt = "only once " + script(WAITS, {"text": "it is done"})
+    prompt = "while nobody leads " + script(WAITS, {"text": "it is done"})
     await _leave_in_a_tool(operator, prompt)
     before = operator.agent.journal_seq
     (operator.bridge.workspace / "go").touch()
@@ -121,7 +121,9 @@ async def test_a_turn_that_ends_while_nobody_leads_is_recorded_whole(operator: O
     (ended,) = [body for body in await operator.bodies() if isinstance(body, ev.AgentTurnEnded)]
     assert ended.text == "it is done"
     assert operator.agent.interruption is None
-    assert sum(entry["users"][-1].startswith("only once") for entry in model.log()) == 2  # before the tool, and after
+    assert (
+        sum(entry["users"][-1].startswith("while nobody leads") for entry in model.log()) == 2
+    )  # before the tool, and after
 
 
 @pytest.mark.behaviour("3.5", "3.18")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alineod.domain import events as ev
-from alineod.domain.actions import Action, Append, CreatePod, DeletePod, Drive, Probe
+from alineod.domain.actions import AbortTurn, Action, Append, CreatePod, DeletePod, Drive, Probe
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.events import LedgerState, Outcome, Rung
 from alineod.domain.facts import AgentFacts, Peer, PodPhase, RunFacts, Trouble
@@ -96,7 +96,7 @@ CASES: list[tuple[str, AgentFacts, str, str | None, list[str]]] = [
         build_facts(ledger=build_ledger(LedgerState.ABORTED, closed=True, outcome=Outcome.ABORTED)),
         "closed",
         "Spawned",
-        ["DeletePod"],
+        ["AbortTurn", "DeletePod"],
     ),
     ("waits", build_facts(object=WAITING, ledger=SPAWNING, pod=None, peers={"x": _peer()}), "wait", "Waiting", []),
     ("waits for nobody yet", build_facts(object=WAITING, ledger=SPAWNING, pod=None), "wait", "AgentNotFound", []),
@@ -370,6 +370,9 @@ def test_no_situation_hands_a_turn_to_a_pod_that_is_not_the_ledger_s(facts: Agen
                 assert not known or facts.ledger.closed or (facts.pod is not None and facts.pod.over)
             case Probe():
                 assert facts.pod is not None
+            case AbortTurn():
+                assert facts.ledger is not None
+                assert facts.ledger.closed
             case _:
                 assert isinstance(action, Append)
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from alineod.domain import events as ev
-from alineod.domain.actions import Action, Append, CreatePod, Decision, DeletePod, Drive, Probe
+from alineod.domain.actions import AbortTurn, Action, Append, CreatePod, Decision, DeletePod, Drive, Probe
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
 from alineod.domain.ends import MAX_CRASHES, NODE_LOST_AFTER, find_end
 from alineod.domain.events import LedgerState, Outcome, Rung
-from alineod.domain.facts import AgentFacts, Peer, PodFacts, PodPhase, Trouble
+from alineod.domain.facts import AgentFacts, AgentObject, Peer, PodFacts, PodPhase, Trouble
 from alineod.domain.gone_rules import BACK_OFF, MAX_SANDBOXES, STOP_GRACE
 from alineod.domain.state import AgentState, Handle, InboxMessage, Pod
 from alineod.domain.turn_ends import TOO_MANY_FAILURES
@@ -406,3 +406,15 @@ def test_a_child_that_is_tried_again_is_provisioned_again() -> None:
     assert isinstance(append, Append)
     assert isinstance(first, Append)
     assert append.entries[0].id != first.entries[0].id
+
+
+@pytest.mark.parametrize("object_", [None, build_object()], ids=["deleted", "still there"])
+def test_a_turn_of_an_agent_that_has_ended_is_aborted_before_its_sandbox_goes(
+    object_: AgentObject | None,
+) -> None:
+    ended = build_ledger(LedgerState.ABORTED, closed=True, outcome=Outcome.ABORTED, turn=build_turn(1))
+    leaving = build_pod(deleting=True, grace=650, deletes_at=NOW + 600, version="7")
+    decision = decide_agent(build_facts(object=object_, ledger=ended, pod=leaving))
+    assert decision.actions == (AbortTurn("uid-a-1"), DeletePod(leaving.name, leaving.uid, "7", STOP_GRACE))
+    again = decide_agent(build_facts(object=object_, ledger=ended, pod=replace(leaving, grace=STOP_GRACE)))
+    assert again.actions == ()

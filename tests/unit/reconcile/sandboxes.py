@@ -24,6 +24,7 @@ from alineod.errors import Conflict, Unavailable
 from alineod.wire.archives import CheckpointReport, ForkRequest, ForkResult
 from alineod.wire.turns import (
     JOURNAL_LOST,
+    AbortRequest,
     BridgeState,
     ErrorKind,
     Grant,
@@ -210,6 +211,11 @@ class Sandboxes:
                     after = record.seq or 0
                     yield record
             await sandbox.changed.wait()
+
+    async def abort_turn(self, pod: PodFacts, token: str, turn_id: str, request: AbortRequest) -> TurnAccepted:
+        if (sandbox := self.pods.get(pod.uid)) is None or sandbox.gone:
+            raise Unavailable("BridgeNotAnswering", f"nothing answers in {pod.name}")
+        return TurnAccepted(turn=0, turn_id=turn_id, state=TurnState.ABORTED)
 
     async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult:
         self.hook("before cut fork")

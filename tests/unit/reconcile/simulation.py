@@ -247,7 +247,7 @@ class Simulation:
     @property
     def helps(self) -> bool:
         """Whether there is any use in asking the operator."""
-        bucket_away = self.bucket is not None and self.bucket.failure is not None
+        bucket_away = isinstance(self.bucket, MemoryBucket) and self.bucket.failure is not None
         return not (self.away or self.api_away or bucket_away or self.ledger.replication.failing)
 
     def lose_api(self) -> None:
