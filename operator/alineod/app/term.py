@@ -20,7 +20,7 @@ from alineod.http.access import Guard
 from alineod.http.routes import build_app, build_standby_app
 from alineod.kube.api import open_api
 from alineod.kube.gateway import Gateway
-from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource
+from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource, build_ref
 from alineod.kube.queue import WorkQueue
 from alineod.kube.schedule import QueueOptions
 from alineod.kube.sockets import open_socket
@@ -166,7 +166,7 @@ class Term:
         known = find_known(self._world.ledger.state)
         self.reconnection.begin(known)
         for key in sorted(known):
-            self._queue.add(_build_ref(AGENTS, key), urgent=True)
+            self._queue.add(build_ref(AGENTS, key), urgent=True)
 
     def _look(self, change: Change) -> None:
         for key in compute_keys(change, self._world.store):
@@ -203,7 +203,7 @@ class Term:
         known: list[tuple[Resource, str]] = [(SWARMS, key) for key in state.runs]
         known += [(AGENTS, agent.key) for agent in state.agents.values() if not agent.closed]
         for resource, key in known:
-            self._queue.add(_build_ref(resource, key))
+            self._queue.add(build_ref(resource, key))
 
     async def _keep_serving(self, serve: Serve) -> None:
         """Like every job it does not end by itself."""
@@ -213,11 +213,6 @@ class Term:
         await serve()
         self._sight.watch()
         await asyncio.Event().wait()
-
-
-def _build_ref(resource: Resource, key: str) -> Ref:
-    namespace, name = key.split("/")
-    return Ref(resource, namespace, name)
 
 
 def build_home(settings: Settings) -> Json:

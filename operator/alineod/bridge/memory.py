@@ -195,9 +195,10 @@ def is_reset(known: KnownTurn, request: TurnRequest, journal_seq: int) -> bool:
 def needs_rewind(memory: Memory) -> bool:
     """Whether the stored conversation must go back to the last clean turn: it may hold half a turn."""
     latest = memory.latest
-    if latest is None or latest.lost:  # of a lost turn it stands in its record where the conversation must go back to
-        return latest is not None and latest.halfway
-    return latest.halfway or latest.state is TurnState.INTERRUPTED
+    if latest is None:
+        return False
+    # The record of a lost turn says itself whether the conversation must go back.
+    return latest.halfway or (latest.state is TurnState.INTERRUPTED and not latest.lost)
 
 
 def is_untouched(memory: Memory) -> bool:

@@ -4,6 +4,8 @@ Its turn was cut off; a fresh sandbox is made when there is a place. When it end
 rest before, and when that happened too often somebody has to decide. Sandboxes that never come up are given up.
 """
 
+from collections.abc import Iterable
+
 from alineod.domain import events as ev
 from alineod.domain.actions import Action, Append, CreatePod, Decision, DeletePod, Standing
 from alineod.domain.causes import End, judge_removed
@@ -116,6 +118,11 @@ def remove_pod(pod: PodFacts | None) -> tuple[DeletePod, ...]:
     if pod is None or (pod.deleting and pod.grace <= STOP_GRACE):
         return ()
     return (DeletePod(pod.name, pod.uid, pod.version, STOP_GRACE),)
+
+
+def remove_pods(pods: Iterable[PodFacts | None]) -> tuple[DeletePod, ...]:
+    """The end of all of them."""
+    return tuple(action for pod in pods for action in remove_pod(pod))
 
 
 def build_taken(pod: str) -> Trouble:

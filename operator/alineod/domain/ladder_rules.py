@@ -10,7 +10,7 @@ from alineod.domain.actions import Append, Decision, Standing
 from alineod.domain.ends import find_end
 from alineod.domain.events import LedgerState, Rung
 from alineod.domain.facts import AgentFacts, PodFacts
-from alineod.domain.gone_rules import REFUSED_AGAIN, build_taken, cut_turn, remove_pod
+from alineod.domain.gone_rules import REFUSED_AGAIN, build_taken, cut_turn, remove_pods
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import MAX_MESSAGE, entry
 
@@ -38,22 +38,19 @@ def rule_released(facts: AgentFacts) -> Decision | None:
     ledger = facts.ledger
     if ledger is None or not ledger.released:
         return None
-    left = tuple(action for pod in facts.stale_pods for action in remove_pod(pod))
-    return Decision("released", Standing(ledger.reason, ledger.message, ready=True), left)
+    return Decision("released", Standing(ledger.reason, ledger.message, ready=True), remove_pods(facts.stale_pods))
 
 
 def rule_stale_pods(facts: AgentFacts) -> Decision | None:
     """Pods of earlier incarnations have no say and are removed."""
-    stale = tuple(action for pod in facts.stale_pods for action in remove_pod(pod))
+    stale = remove_pods(facts.stale_pods)
     return Decision("stale_pods", None, stale) if stale else None
 
 
 def rule_restored(facts: AgentFacts) -> Decision | None:
     """The restore container said what it came back with."""
     ledger, pod = facts.ledger, facts.pod
-    if ledger is None or pod is None or pod.restore is None or ledger.pod is None:
-        return None
-    if ledger.pod.rung is not Rung.RESTORE or ledger.is_back:
+    if ledger is None or pod is None or pod.restore is None or ledger.pod is None or not ledger.is_coming_back:
         return None
     report = pod.restore
     restored = ev.AgentRestored(

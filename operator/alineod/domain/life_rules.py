@@ -5,7 +5,7 @@ from alineod.domain import events as ev
 from alineod.domain.actions import AbortTurn, Action, Append, Decision, Standing
 from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, AgentObject, RunFacts
-from alineod.domain.gone_rules import remove_pod
+from alineod.domain.gone_rules import remove_pod, remove_pods
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_end, build_parent_lost, entry
 from alineod.domain.waits import decide_wait
@@ -110,12 +110,11 @@ def _remove_pods(facts: AgentFacts) -> tuple[Action, ...]:
     A kubelet that has begun to wait for a turn takes no shorter time; so the turn itself is ended.
     """
     owners = {facts.ledger and facts.ledger.uid, facts.object and facts.object.uid}
-    pods = (facts.pod, facts.next_pod, *facts.stale_pods)
-    ours = (pod for pod in pods if pod is not None and pod.owner_uid in owners)
-    removals = tuple(action for pod in ours for action in remove_pod(pod))
-    turn, pod = facts.ledger.turn if facts.ledger else None, facts.pod
-    aborts = turn is not None and pod is not None and any(action.uid == pod.uid for action in removals)
-    return ((AbortTurn(turn.id),) if turn is not None and aborts else ()) + removals
+    others = [pod for pod in (facts.next_pod, *facts.stale_pods) if pod is not None and pod.owner_uid in owners]
+    own = remove_pod(facts.pod if facts.pod is not None and facts.pod.owner_uid in owners else None)
+    turn = facts.ledger.turn if facts.ledger else None
+    aborted = (AbortTurn(turn.id),) if own and turn is not None else ()
+    return (*aborted, *own, *remove_pods(others))
 
 
 def rule_wait(facts: AgentFacts) -> Decision | None:

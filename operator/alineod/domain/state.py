@@ -142,6 +142,11 @@ class AgentState:
         return self.restored is not None and self.restored.incarnation == self.incarnation
 
     @property
+    def is_coming_back(self) -> bool:
+        """Whether its present sandbox is there to bring it back by Restore, and has not done so yet."""
+        return self.pod is not None and self.pod.rung is Rung.RESTORE and not self.is_back
+
+    @property
     def turn_running(self) -> bool:
         return self.turn is not None and self.turn.state is TurnState.RUNNING
 

@@ -87,6 +87,11 @@ def read_ref(resource: Resource, obj: Json) -> Ref:
     return Ref(resource, metadata.get("namespace") or "", metadata["name"])
 
 
+def build_ref(resource: Resource, key: str) -> Ref:
+    """The object that the ledger calls `namespace/name`."""
+    return Ref(resource, *key.split("/"))
+
+
 def read_uid(obj: Json) -> str:
     """Which incarnation of the name; empty before the server gave one."""
     return str(obj["metadata"].get("uid") or "")

@@ -26,7 +26,7 @@ from alineod.podspec import names
 from alineod.podspec.pod import build_pod
 from alineod.reconcile.places import give_place, settle_place, take_place
 from alineod.reconcile.removal import delete_archives
-from alineod.reconcile.world import Heard, World
+from alineod.reconcile.world import Heard, Silence, World
 from alineod.wire.turns import AbortRequest
 
 
@@ -149,11 +149,10 @@ async def read_bridge(world: World, facts: AgentFacts) -> bool:
         state = await world.bridges.read_state(pod, world.bridge_token(pod.uid))
     except (Unavailable, Refused) as error:
         world.term.errors[pod.uid] = error.message
-        world.term.tries[pod.uid] = world.term.tries.get(pod.uid, 0) + 1
-        world.term.asked[pod.uid] = world.now()
+        world.term.silences[pod.uid] = Silence(facts.tries + 1, world.now())
         return False  # the rule asks again
     world.term.errors.pop(pod.uid, None)
-    world.term.tries.pop(pod.uid, None)
+    world.term.silences.pop(pod.uid, None)
     world.term.heard[pod.uid] = Heard(state, pod.restarts, world.now())
     return state.ready
 

@@ -10,7 +10,7 @@ from alineod.domain.announce import compute_announcement
 from alineod.domain.events import Row
 from alineod.errors import AlineoError
 from alineod.kube.gateway import EventRecord, EventType
-from alineod.kube.objects import AGENTS, SWARMS, Ref
+from alineod.kube.objects import AGENTS, SWARMS, Ref, build_ref
 from alineod.reconcile.world import World
 
 WAITING = 1000  # notices; more are dropped
@@ -72,8 +72,7 @@ class Announcer:
         said = compute_announcement(row)
         if said is None or row.agent is None:
             return None
-        namespace, name = row.agent.split("/")
-        regarding = self._world.store.get(Ref(AGENTS, namespace, name))
+        regarding = self._world.store.get(build_ref(AGENTS, row.agent))
         if regarding is None:
             return None
         return EventRecord(

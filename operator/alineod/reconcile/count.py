@@ -78,8 +78,7 @@ def _is_away(world: World, agent: AgentState) -> bool:
     """Whether it is to come back by Restore: its sandbox is gone, or is the next one and not up yet."""
     if agent.pod is None or agent.closed or agent.state is LedgerState.BLOCKED:
         return False
-    back = agent.is_back
-    if agent.pod.rung is Rung.RESTORE and not back:
+    if agent.is_coming_back:
         return True
     pod = world.store.get(Ref(PODS, agent.key.split("/")[0], agent.pod.name))
     over = (PodPhase.FAILED, PodPhase.SUCCEEDED)

@@ -15,7 +15,7 @@ from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_interruption
 from alineod.domain.turn_starts import build_preface
 from alineod.errors import AlineoError, Conflict, Unavailable
-from alineod.kube.objects import AGENTS, Ref
+from alineod.kube.objects import AGENTS, build_ref
 from alineod.reconcile.archives import build_grant
 from alineod.reconcile.bridges import JOURNAL_RESET, USED_NUMBER
 from alineod.reconcile.gather import read_spec, read_supervision
@@ -60,8 +60,7 @@ class Drivers:
             del self._tasks[key]
         if not done.cancelled() and (error := done.exception()) is not None:
             log.error("%s: following its turn failed", key, exc_info=error)
-        namespace, name = key.split("/")
-        world.wake(Ref(AGENTS, namespace, name))
+        world.wake(build_ref(AGENTS, key))
 
 
 async def drive_turn(world: World, key: str, number: int) -> None:
@@ -117,8 +116,7 @@ def _note(world: World, key: str, pod_uid: str, error: Exception) -> None:
         return
     log.info("%s: %s", key, words)
     world.term.errors[pod_uid] = words
-    namespace, name = key.split("/")
-    world.wake(Ref(AGENTS, namespace, name))
+    world.wake(build_ref(AGENTS, key))
 
 
 def _find_running(world: World, key: str, number: int) -> AgentState | None:

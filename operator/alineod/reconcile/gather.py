@@ -17,14 +17,14 @@ from alineod.domain.facts import (
 )  # fmt: skip
 from alineod.domain.state import AgentState, is_of_run
 from alineod.errors import Denied, NotFound, Refused, Unavailable
-from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, read_label
+from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, build_ref, read_label
 from alineod.podspec import names
 from alineod.podspec.observe import parse_pod, parse_time
 from alineod.reconcile.circles import find_circle
 from alineod.reconcile.places import find_left
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.recall import read_heard
-from alineod.reconcile.world import World
+from alineod.reconcile.world import Silence, World
 from alineod.wire.turns import BridgeState
 
 
@@ -73,27 +73,12 @@ async def is_renewed(world: World, resource: Resource, since: float) -> bool:
 async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None]:
     """The facts of an agent, and its object as parsed."""
     ledger = world.ledger.state.agents.get(key)
-    raw = await read_object(world, AGENTS, key, confirm=ledger is not None and not ledger.closed)
-    try:
-        agent = world.parsed.agent(raw) if raw is not None else None
-        invalid = None
-    except Refused as error:
-        agent, invalid = None, Trouble(error.reason, error.message)
-    swarm, run = _gather_run(world, agent, ledger)
-    if raw is None and ledger is not None and not ledger.closed:
-        if not run.exists:  # it went with its swarm: was that one deleted, or is its CRD being removed?
-            await read_object(world, SWARMS, ledger.run, confirm=True)
-        run = replace(run, kind_renewed=await is_renewed(world, AGENTS, ledger.claimed_at))
-    obj = None
-    if agent is not None:
-        obj, invalid = _gather_object(world, agent, swarm)
-        circle = find_circle(world.store, agent) if ledger is None or ledger.wait_resolved is None else None
-        if circle is not None and invalid is None:
-            invalid = Trouble(str(circle.flaw), circle.message)
+    agent, obj, invalid, run = await _gather_claim(world, key, ledger)
     pods = await _gather_pods(world, key, ledger)
     pod = next((p for p in pods if ledger and ledger.pod and p.uid == ledger.pod.uid), None)
     if pod is not None and pod.end is not None:
         world.term.ends[pod.uid] = pod.end  # it says so once, and may be gone when that is asked for
+    silence = world.term.silences.get(pod.uid if pod else "", Silence())
     facts = AgentFacts(
         now=world.now(),
         key=key,
@@ -108,8 +93,8 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         stale_pods=_stale(pods, ledger, obj, world.release.epoch),
         bridge=_read_bridge(world, pod) if pod else None,
         bridge_error=world.term.errors.get(pod.uid, "") if pod else "",
-        tries=world.term.tries.get(pod.uid, 0) if pod else 0,
-        asked_at=world.term.asked.get(pod.uid, 0.0) if pod else 0.0,
+        tries=silence.tries,
+        asked_at=silence.asked_at,
         retry_delay=world.retry_delay,
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
         heard=await read_heard(world, ledger, pod if obj is not None else None),
@@ -121,6 +106,30 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         refusal=world.term.refusals.get(key),
     )
     return facts, agent
+
+
+async def _gather_claim(
+    world: World, key: str, ledger: AgentState | None
+) -> tuple[Agent | None, AgentObject | None, Trouble | None, RunFacts]:
+    """The agent's object as parsed and as it counts, why it cannot be used, and the run it says it belongs to."""
+    raw = await read_object(world, AGENTS, key, confirm=ledger is not None and not ledger.closed)
+    try:
+        agent = world.parsed.agent(raw) if raw is not None else None
+        invalid = None
+    except Refused as error:
+        agent, invalid = None, Trouble(error.reason, error.message)
+    swarm, run = _gather_run(world, agent, ledger)
+    if raw is None and ledger is not None and not ledger.closed:
+        if not run.exists:  # it went with its swarm: was that one deleted, or is its CRD being removed?
+            await read_object(world, SWARMS, ledger.run, confirm=True)
+        run = replace(run, kind_renewed=await is_renewed(world, AGENTS, ledger.claimed_at))
+    if agent is None:
+        return None, None, invalid, run
+    obj, invalid = _gather_object(world, agent, swarm)
+    circle = find_circle(world.store, agent) if ledger is None or ledger.wait_resolved is None else None
+    if circle is not None and invalid is None:
+        invalid = Trouble(str(circle.flaw), circle.message)
+    return agent, obj, invalid, run
 
 
 def _read_bridge(world: World, pod: PodFacts) -> BridgeState | None:
@@ -168,8 +177,7 @@ def read_supervision(world: World, agent: AgentState) -> SupervisionSpec:
 
 def read_spec(world: World, agent: AgentState) -> AgentSpec:
     """The agent's effective spec as it is now; as it was spawned once its object is gone."""
-    namespace, name = agent.key.split("/")
-    raw = world.store.get(Ref(AGENTS, namespace, name))
+    raw = world.store.get(build_ref(AGENTS, agent.key))
     swarm = _parse_swarm(world, agent.run)
     try:
         own = world.parsed.agent(raw) if raw is not None else None

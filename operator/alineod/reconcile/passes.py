@@ -9,7 +9,7 @@ from alineod.domain.facts import SwarmFacts
 from alineod.domain.status import compute_agent_status, compute_swarm_status
 from alineod.domain.swarm_rules import decide_swarm
 from alineod.errors import Conflict, NotFound, Refused, Unavailable
-from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource
+from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource, build_ref
 from alineod.reconcile.act import apply_agent_action, apply_swarm_action
 from alineod.reconcile.announce import tell_left_alone
 from alineod.reconcile.gather import gather_agent
@@ -87,7 +87,7 @@ async def run_swarm_pass(world: World, key: str) -> float | None:
             break
     else:
         log.warning("%s: more than %d decisions in one pass; the rest follows", key, MAX_STEPS)
-        world.wake(Ref(SWARMS, *key.split("/")))
+        world.wake(build_ref(SWARMS, key))
     due = await _show_swarm(world, facts, swarm, decision)
     if swarm is not None and decision.rule == "other_instance":
         await tell_left_alone(world, swarm)

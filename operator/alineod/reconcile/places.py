@@ -8,7 +8,6 @@ be waiting for. First pods of agents need none.
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from alineod.domain.events import Rung
 from alineod.domain.facts import PodFacts
 from alineod.domain.state import AgentState
 from alineod.errors import Unavailable
@@ -53,11 +52,6 @@ def give_place(world: World, key: str) -> None:
     world.term.places.pop(key, None)
 
 
-def needs_place(agent: AgentState) -> bool:
-    """Whether the agent's pod is there to bring it back and has not done so yet."""
-    return agent.pod is not None and agent.pod.rung is Rung.RESTORE and not _is_back(agent, agent.incarnation)
-
-
 def check_place(world: World, agent: AgentState) -> None:
     """See to it that there is a place for an agent whose pod asks how to start; one that has to wait has none.
 
@@ -84,7 +78,7 @@ def take_start(world: World, agent: AgentState) -> None:
 def rebuild_places(world: World) -> None:
     """Have a new leader know who is being brought back. Who only waits there asks again soon, and is counted anew."""
     for agent in world.ledger.state.agents.values():
-        pod = find_pod(world, agent) if needs_place(agent) and not agent.closed else None
+        pod = find_pod(world, agent) if agent.is_coming_back and not agent.closed else None
         if pod is not None and _comes_on(pod):
             world.term.places[agent.key] = Place(agent.incarnation, Stage.TOLD, world.clock.monotonic())
 
@@ -102,17 +96,15 @@ def _find_holders(world: World, but: str = "") -> Iterator[str]:
 
 def _holds(world: World, key: str, place: Place) -> bool:
     agent = world.ledger.state.agents.get(key)
-    if agent is None or agent.closed or agent.incarnation > place.incarnation or _is_back(agent, place.incarnation):
+    if agent is None or agent.closed or agent.incarnation > place.incarnation:
+        return False
+    if agent.incarnation == place.incarnation and agent.is_back:
         return False
     if place.stage is Stage.MAKING:
         return True
     pod = find_made(world, key, place.incarnation)
     in_time = world.clock.monotonic() - place.since < LIMITS[place.stage]
     return in_time and pod is not None and _comes_on(pod)
-
-
-def _is_back(agent: AgentState, incarnation: int) -> bool:
-    return agent.restored is not None and agent.restored.incarnation == incarnation
 
 
 def _comes_on(pod: PodFacts) -> bool:

@@ -3,9 +3,9 @@
 from alineod.domain.facts import Trouble
 from alineod.domain.state import AgentState
 from alineod.errors import Unavailable
-from alineod.kube.objects import AGENTS, Ref
+from alineod.kube.objects import AGENTS, build_ref
 from alineod.reconcile.archives import build_start_order
-from alineod.reconcile.places import check_place, give_place, needs_place, take_start
+from alineod.reconcile.places import check_place, give_place, take_start
 from alineod.reconcile.world import World
 from alineod.wire.archives import StartOrder, StartRequest
 
@@ -31,7 +31,7 @@ async def _build_order(world: World, agent: AgentState, request: StartRequest) -
     if request.resting:
         give_place(world, agent.key)
         raise Unavailable(WAITING, request.waiting_for)
-    if not needs_place(agent):
+    if not agent.is_coming_back:
         return await build_start_order(world, agent)
     check_place(world, agent)
     if agent.turn is None:
@@ -54,5 +54,4 @@ def _note_wait(world: World, agent: AgentState, wait: Trouble | None) -> None:
         world.term.start_waits.pop(uid, None)
     else:
         world.term.start_waits[uid] = wait
-    namespace, name = agent.key.split("/")
-    world.wake(Ref(AGENTS, namespace, name))
+    world.wake(build_ref(AGENTS, agent.key))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from alineod.domain import events as ev
 from alineod.domain.events import LedgerState, Row
 from alineod.domain.state import AgentState, State
-from alineod.kube.objects import AGENTS, SWARMS, Ref, Resource, read_ref
+from alineod.kube.objects import AGENTS, SWARMS, Ref, build_ref, read_ref
 from alineod.kube.store import Store
 
 # Events after which the swarm and those of its agents that wait have to look again.
@@ -18,16 +18,16 @@ def compute_wakes(rows: Sequence[Row], state: State) -> set[Ref]:
     starts, news = set[str](), dict[str, set[str]]()
     for row in rows:
         if row.agent is not None and not isinstance(row.body, ev.HarnessEvent):
-            wakes.add(_ref(AGENTS, row.agent))
+            wakes.add(build_ref(AGENTS, row.agent))
         if isinstance(row.body, FAR_REACHING) and row.agent is not None and row.agent in state.agents:
             news.setdefault(row.run, set()).add(state.agents[row.agent].alias)
         if isinstance(row.body, (ev.RunStarted, ev.RunDeleted, *FAR_REACHING)):
-            wakes.add(_ref(SWARMS, row.run))
+            wakes.add(build_ref(SWARMS, row.run))
         if isinstance(row.body, ev.RunStarted):
             starts.add(row.run)
     if starts or news:
         wakes.update(
-            _ref(AGENTS, a.key) for a in state.agents.values() if a.run in starts or _waits(a, news.get(a.run))
+            build_ref(AGENTS, a.key) for a in state.agents.values() if a.run in starts or _waits(a, news.get(a.run))
         )
     return wakes
 
@@ -41,11 +41,6 @@ def _waits(agent: AgentState, news: set[str] | None) -> bool:
     return agent.spec.get("parent") in news or not news.isdisjoint(named)
 
 
-def _ref(resource: Resource, key: str) -> Ref:
-    namespace, name = key.split("/")
-    return Ref(resource, namespace, name)
-
-
 def wake_all(rows: Sequence[Row], state: State, store: Store, wake: Callable[[Ref], None]) -> None:
     """Wake everyone these events concern."""
     for ref in compute_wakes(rows, state) | find_early(rows, store):
@@ -54,7 +49,7 @@ def wake_all(rows: Sequence[Row], state: State, store: Store, wake: Callable[[Re
 
 def find_counting(rows: Sequence[Row]) -> set[Ref]:
     """The swarms whose status counts these events; that can wait for a while."""
-    return {_ref(SWARMS, run) for run in {row.run for row in rows}}
+    return {build_ref(SWARMS, run) for run in {row.run for row in rows}}
 
 
 def find_early(rows: Sequence[Row], store: Store) -> set[Ref]:

@@ -30,6 +30,14 @@ class Heard:
     at: float
 
 
+@dataclass(frozen=True)
+class Silence:
+    """A bridge left this many questions in a row without an answer, the last of them at `asked_at` (Unix seconds)."""
+
+    tries: int = 0
+    asked_at: float = 0.0
+
+
 class Stage(Enum):
     """How far the pod is for which a place is held."""
 
@@ -53,8 +61,7 @@ class Term:
 
     heard: dict[str, Heard] = field(default_factory=dict)  # by pod UID
     errors: dict[str, str] = field(default_factory=dict)  # why a bridge did not answer, by pod UID
-    tries: dict[str, int] = field(default_factory=dict)  # questions in a row that it did not answer, by pod UID
-    asked: dict[str, float] = field(default_factory=dict)  # when the last of them was asked, Unix seconds
+    silences: dict[str, Silence] = field(default_factory=dict)  # of bridges that did not answer last, by pod UID
     ends: dict[str, End] = field(default_factory=dict)  # why pods went or are about to, by pod UID
     reattached: set[str] = field(default_factory=set)  # agent keys
     reconnection: Reconnection = field(default_factory=Reconnection)
