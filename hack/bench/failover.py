@@ -19,11 +19,10 @@ from hack.chaos.sites import having_site, having_store, pausing_others
 from hack.demo.install import build_images, load_images
 from hack.demo.run import DemoError
 from hack.demo.show import Show
-from hack.demo.target import Target, Unable, have_cluster
+from hack.demo.target import Target, explain, have_cluster
 
 AGENTS, EVENTS = 1_000, 200_000
 GOALS = {Fault.STOP: 3.0, Fault.CRASH: 5.0, Fault.GONE: 20.0}  # s, p50, until a pod serves
-FAILED, CANNOT_HOLD = 1, 3
 Rounds = Mapping[Fault, Sequence[Mapping[str, float]]]
 
 
@@ -35,12 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         target = have_cluster(os.environ)
         found = run(target, [Fault[name] for name in options.faults], options.rounds, show)
-    except Unable as error:
-        print(error, file=sys.stderr)
-        return CANNOT_HOLD
     except DemoError as error:
-        print(f"The bench stops here: {error}", file=sys.stderr)
-        return FAILED
+        return explain(error, "The bench")
     print(f"{describe_machine()}\n{AGENTS:,} agents, {EVENTS:,} events, three operators on two nodes")
     print("\n".join(build_tables(found)))
     print(f"\nAgain: make bench-failover, or python3 -m hack.bench.failover --rounds {options.rounds}")

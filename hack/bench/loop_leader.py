@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -31,27 +30,18 @@ from alineod.reconcile.world import World
 from alineod.settings import parse_settings
 from hack.bench.loop_cluster import Cluster, MemoryFeed
 from hack.bench.loop_sandboxes import Reporting
-from tests.unit.reconcile.simulation import NAMESPACE
+from tests.unit.reconcile.simulation import INSTALLED
 
 INSTANCE = "bench"
-SETTINGS: Mapping[str, str] = {
-    "ALINEOD_INSTANCE": INSTANCE,
-    "ALINEOD_NAMESPACE": NAMESPACE,
-    "ALINEOD_POD_NAME": "alineod-0",
-    "ALINEOD_POD_UID": "operator",
-    "ALINEOD_SERVICE_URL": "http://operator",
-    "ALINEOD_IMAGE_SANDBOX": "sandbox",
-    "ALINEOD_IMAGE_AGENT": "agent",
-}
 
 
 def build_parts(metrics: Metrics) -> Parts:
     """A process that has the lease for ever, without a bucket."""
     clock, access = SystemClock(), ClusterAccess("http://cluster")
     elector = cast("Elector", SimpleNamespace(compute_remaining=lambda: math.inf))
-    health = Health(elector, clock)
+    settings, health = parse_settings({**INSTALLED, "ALINEOD_INSTANCE": INSTANCE}), Health(elector, clock)
     switch = Switch(build_standby_app(lambda: "", health, INSTANCE))
-    return Parts(parse_settings(SETTINGS), access, clock, metrics, elector, health, switch, None, {})
+    return Parts(settings, access, clock, metrics, elector, health, switch, None, {})
 
 
 class MemorySight(Sight):

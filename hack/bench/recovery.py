@@ -18,9 +18,7 @@ from hack.bench.recovery_restarts import measure_restarts
 from hack.bench.table import describe_machine
 from hack.demo.run import DemoError
 from hack.demo.show import Show
-from hack.demo.target import Unable, have_cluster
-
-FAILED, CANNOT_HOLD = 1, 3
+from hack.demo.target import explain, have_cluster
 
 
 @dataclass(frozen=True)
@@ -49,12 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         restarts = measure_restarts(plan.agents, plan.restarts)
         print("\n".join([*build_restarts(restarts, plan.agents), ""]), flush=True)
         losses = run(have_cluster(os.environ), plan.sizes, plan.losses, show)
-    except Unable as error:
-        print(error, file=sys.stderr)
-        return CANNOT_HOLD
     except DemoError as error:
-        print(f"The bench stops here: {error}", file=sys.stderr)
-        return FAILED
+        return explain(error, "The bench")
     print("\n".join([*build_losses(losses), "", f"{describe_load()} at the end."]))
     return 0
 

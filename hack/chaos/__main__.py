@@ -19,9 +19,8 @@ from hack.chaos.log import Log
 from hack.chaos.plan import plan_control, plan_faults, plan_short
 from hack.demo.install import build_images, load_images
 from hack.demo.run import DemoError
-from hack.demo.target import Unable, find_cache, have_cluster
+from hack.demo.target import CANNOT_HOLD, FAILED, Unable, find_cache, have_cluster
 
-FAILED, CANNOT_HOLD = 1, 3
 KILLS, ZOMBIES = 50, 30
 CONTROLS = {False: 6, True: 1}  # faults of the control run, by whether it is the short form
 

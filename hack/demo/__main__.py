@@ -26,9 +26,8 @@ from hack.demo.install import (
 from hack.demo.run import DemoError
 from hack.demo.show import Show
 from hack.demo.story import NAMESPACE, Stage
-from hack.demo.target import Kind, Target, Unable, have_cluster
+from hack.demo.target import CANNOT_HOLD, FAILED, Kind, Target, Unable, have_cluster
 
-FAILED, CANNOT_HOLD = 1, 3
 INSTEAD = (
     "The demo needs a Kubernetes cluster. Use your own: CLUSTER=kind make demo, or CLUSTER=current make demo with its "
     "context chosen; or run the tests that need none: make test."

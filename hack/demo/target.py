@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,12 +18,21 @@ from pathlib import Path
 from hack.demo.run import DemoError, Ran, run
 
 ROOT = Path(__file__).resolve().parents[2]
-CANNOT_HOLD = 3  # exit code of devcluster on a machine that cannot hold a cluster
+FAILED, CANNOT_HOLD = 1, 3  # exit codes; the second, devcluster's too, on a machine that cannot hold a cluster
 EXPORT = re.compile(r"^export (\w+)=(['\"]?)(.*)\2$", re.MULTILINE)
 
 
 class Unable(DemoError):
     """This machine cannot hold the cluster; the message says what it lacks."""
+
+
+def explain(error: DemoError, what: str) -> int:
+    """Say on stderr why `what` goes no further; returns the exit code."""
+    if isinstance(error, Unable):
+        print(error, file=sys.stderr)
+        return CANNOT_HOLD
+    print(f"{what} stops here: {error}", file=sys.stderr)
+    return FAILED
 
 
 class Kind(StrEnum):

@@ -18,14 +18,13 @@ from pathlib import Path
 
 from hack.demo.install import Images
 from hack.demo.run import DemoError
-from hack.demo.target import ROOT, Unable, find_cache
+from hack.demo.target import CANNOT_HOLD, FAILED, ROOT, Unable, find_cache
 from hack.faults import report as reports
 from hack.faults.mend import having_site, mend
 from hack.faults.report import RowReport
 from hack.faults.run import Site, run_row
 from hack.faults.table import ROW_WORDS, Row, list_rows
 
-FAILED, CANNOT_HOLD = 1, 3
 REPORT = ROOT / "docs" / "fault-matrix.json"
 PRODUCT = ("operator", "charts", "crds", "hack/images", "Dockerfile", "requirements")
 """What the release under test is made of."""

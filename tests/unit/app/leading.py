@@ -29,17 +29,7 @@ from alineod.metrics import Metrics
 from alineod.reconcile.bridges import Bridges
 from alineod.settings import parse_settings
 from alineod.wire.turns import BridgeState
-from tests.unit.reconcile.simulation import NAMESPACE, Sandboxes, Simulation
-
-SETTINGS: Mapping[str, str] = {
-    "ALINEOD_INSTANCE": "default",
-    "ALINEOD_NAMESPACE": NAMESPACE,
-    "ALINEOD_POD_NAME": "alineod-0",
-    "ALINEOD_POD_UID": "operator",
-    "ALINEOD_SERVICE_URL": "http://operator",
-    "ALINEOD_IMAGE_SANDBOX": "sandbox",
-    "ALINEOD_IMAGE_AGENT": "agent",
-}
+from tests.unit.reconcile.simulation import INSTALLED, Sandboxes, Simulation
 
 
 class Hanging:
@@ -134,6 +124,6 @@ def _build_parts() -> Parts:
             compute_remaining=lambda: math.inf, release=lambda: None,
         ),
     )  # fmt: skip
-    settings, health = parse_settings(SETTINGS), Health(elector, clock)
+    settings, health = parse_settings(INSTALLED), Health(elector, clock)
     switch = Switch(build_standby_app(lambda: "", health, settings.instance))
     return Parts(settings, access, clock, metrics, elector, health, switch, None, {})

@@ -6,6 +6,7 @@ the process dies: from then on every call fails, and a new process starts over w
 """
 
 import asyncio
+from collections.abc import Mapping
 
 from alineod.errors import Conflict, Unavailable
 from alineod.kube.memory import Call, MemoryGateway, Moment
@@ -30,6 +31,16 @@ KINDS = (SWARMS, AGENTS, PODS)
 ROUNDS = 400
 PATIENCE = 2.0  # s that a rest is waited for, unless somebody says more
 RETRY = 1.0  # s after which a pass is tried again that met something unavailable
+INSTALLED: Mapping[str, str] = {
+    "ALINEOD_INSTANCE": "default",
+    "ALINEOD_NAMESPACE": NAMESPACE,
+    "ALINEOD_POD_NAME": "alineod-0",
+    "ALINEOD_POD_UID": "operator",
+    "ALINEOD_SERVICE_URL": "http://operator",
+    "ALINEOD_IMAGE_SANDBOX": "sandbox",
+    "ALINEOD_IMAGE_AGENT": "agent",
+}
+"""What a whole operator over these objects is told by its environment."""
 
 
 class Died(Exception):

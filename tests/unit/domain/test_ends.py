@@ -1,0 +1,59 @@
+"""Sandboxes of which it is not sure whether they are any good."""
+
+from dataclasses import replace
+
+import pytest
+
+from alineod.domain.actions import Drive, Probe
+from alineod.domain.agent_rules import decide_agent
+from alineod.domain.causes import End, EndKind
+from alineod.domain.ends import NODE_LOST_AFTER, find_end
+from alineod.domain.facts import PodFacts, PodPhase
+from tests.unit.domain.builders import (
+    NOW,
+    build_facts,
+    running,
+)  # fmt: skip
+from tests.unit.domain.ladder import (
+    CRASHING,
+    LEAVING,
+)
+
+TAINTED = End(EndKind.DISRUPTION, "DeletionByTaintManager", "deleting due to NoExecute taint")
+
+
+@pytest.mark.behaviour("5.7", "9.6")
+@pytest.mark.parametrize(
+    "pod",
+    [
+        replace(LEAVING, end=TAINTED),
+        replace(LEAVING, node_lost_since=NOW - NODE_LOST_AFTER),
+        replace(LEAVING, deletes_at=NOW - 31),
+    ],
+    ids=["for its node's sake", "its node is silent", "for longer than it has"],
+)
+def test_a_pod_that_nobody_may_ever_end_is_asked_and_then_replaced(pod: PodFacts) -> None:
+    asked = decide_agent(build_facts(ledger=running(), pod=pod, bridge=None))
+    assert asked.actions == (Probe(), Drive(1))
+    assert asked.again_after is not None
+    assert find_end(build_facts(ledger=running(), pod=pod, tries=1)) is None
+    end = find_end(build_facts(ledger=running(), pod=pod, tries=2))
+    assert end is not None
+    assert end.reason == "NodeLost"
+
+
+def test_a_pod_that_was_not_up_when_its_node_went_is_replaced() -> None:
+    restoring = replace(LEAVING, agent_running=False, bridge_ready=False, phase=PodPhase.PENDING)
+    assert find_end(build_facts(pod=restoring)) is None
+    assert find_end(build_facts(pod=replace(restoring, end=TAINTED))) is not None
+
+
+def test_a_turn_that_goes_on_in_a_pod_that_should_have_ended_is_let_go_on() -> None:
+    overdue = replace(LEAVING, deletes_at=NOW - 31)
+    assert find_end(build_facts(ledger=running(), pod=overdue)) is None
+    assert find_end(build_facts(pod=overdue)) is not None
+
+
+def test_a_checkpointer_that_ends_again_and_again_is_no_end_of_an_agent_at_work() -> None:
+    crashing = replace(CRASHING, agent_running=True, bridge_ready=True)
+    assert find_end(build_facts(ledger=running(), pod=crashing)) is None
