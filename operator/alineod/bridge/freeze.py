@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
-_SETTLE_LIMIT = 5.0  # s for processes to come to a stop; one that waits for a disk cannot until it is done
+_SETTLE_LIMIT = 5.0
+"""s for processes to come to a stop. One that waits for a disk cannot until it is done. One inside vfork() never can,
+and stands still because its child does."""
 _SETTLE_STEP = 0.01
 _STOPPED = frozenset("TtZX")
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,13 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+def stand_still(pids: list[int]) -> bool:
+    """Whether none of these can write: stopped, over, or waiting inside vfork() for a child that is stopped itself."""
+    still = {pid for pid in pids if state_of(pid) in "TZ"}
+    children = {pid: Path(f"/proc/{pid}/task/{pid}/children").read_text().split() for pid in set(pids) - still}
+    return all(state_of(pid) == "D" and still & set(map(int, below)) for pid, below in children.items())
+
+
 @pytest.mark.behaviour("11.14")
 def test_a_signal_from_inside_is_no_shutdown_and_one_from_outside_is(pid1: Bridge) -> None:
     command = "for s in TERM INT HUP QUIT USR1 STOP KILL; do kill -$s 1; done; echo sent"
@@ -74,13 +82,13 @@ def test_an_orphan_of_the_agent_stands_still_while_the_archive_is_cut(
     make_bridge: Callable[..., Bridge], cutter: Cutter
 ) -> None:
     bridge = make_bridge(ALINEO_CHECKPOINTER=cutter.serve())
-    states: list[str] = []
+    still: set[bool] = set()
     sizes: set[int] = set()
 
     def on_cut(_: object) -> None:
         for _ in range(30):
             sizes.add((bridge.workspace / "grows").stat().st_size)
-            states.extend(state_of(pid) for pid in inside(bridge))
+            still.add(stand_still(inside(bridge)))
             time.sleep(0.01)
 
     cutter.on_cut = on_cut
@@ -90,8 +98,32 @@ def test_an_orphan_of_the_agent_stands_still_while_the_archive_is_cut(
     command = f"{loop} {stopped} sleep 0.5"
     bridge.turn(1, script({"tool": "bash", "args": {"command": command}}, {"text": "left them"}), checkpoint=True)
     bridge.wait_for("checkpoint.cut")
-    assert set(states) <= {"T", "Z"}
+    assert still == {True}
     assert len(sizes) == 1
     frozen = sizes.pop()
     until("it to write again", lambda: (bridge.workspace / "grows").stat().st_size > frozen)
     assert "T" in [state_of(pid) for pid in inside(bridge)]  # who had stopped by itself was not woken
+
+
+@pytest.mark.behaviour("11.15")
+def test_a_process_that_starts_another_stands_still_too_while_the_archive_is_cut(
+    make_bridge: Callable[..., Bridge], cutter: Cutter
+) -> None:
+    bridge = make_bridge(ALINEO_CHECKPOINTER=cutter.serve())
+    seen: list[tuple[bool, set[str]]] = []
+
+    def on_cut(_: object) -> None:
+        pids = inside(bridge)
+        seen.append((stand_still(pids), {state_of(pid) for pid in pids}))
+
+    cutter.on_cut = on_cut
+    bridge.start(*UNSHARE)
+    # The child opens the pipe before it becomes a program of its own; its parent cannot be stopped until it has.
+    opens = "[(os.POSIX_SPAWN_OPEN, 0, 'pipe', os.O_RDONLY, 0)]"
+    spawn = f"import os; os.posix_spawn('/bin/true', ['true'], {{}}, file_actions={opens}); open('went-on', 'w')"
+    command = f"""mkfifo pipe; setsid {sys.executable} -c "{spawn}" > /dev/null 2>&1 & sleep 0.5"""
+    bridge.turn(1, script({"tool": "bash", "args": {"command": command}}, {"text": "left it"}), checkpoint=True)
+    bridge.wait_for("checkpoint.cut")
+    assert seen == [(True, {"T", "D"})]
+    (bridge.workspace / "pipe").write_text("")
+    until("the parent to go on", (bridge.workspace / "went-on").exists)
