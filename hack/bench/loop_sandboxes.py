@@ -13,7 +13,7 @@ import msgspec
 from alineod.domain.facts import PodFacts
 from alineod.kube.objects import Json
 from alineod.wire.base import decode, encode
-from alineod.wire.turns import JournalRecord, TurnResult, TurnState
+from alineod.wire.turns import JournalRecord, TurnAccepted, TurnRequest, TurnResult, TurnState
 from tests.unit.reconcile.simulation import Sandbox, Sandboxes
 
 DELTAS = 4
@@ -65,6 +65,12 @@ class Reporting(Sandboxes):
     def end(self, pod_uid: str) -> None:
         """End the turn that runs there."""
         self._journals[pod_uid].end()
+
+    async def start_turn(self, pod: PodFacts, token: str, request: TurnRequest) -> TurnAccepted:
+        """A later leader asks for the turn that runs, and says how far it has read: that was in the journal."""
+        if (journal := self._journals.get(pod.uid)) is not None:
+            self._find(pod).records[1:] = [decode(JournalRecord, line) for line in journal.lines[1:][-1:]]
+        return await super().start_turn(pod, token, request)
 
     async def follow(self, pod: PodFacts, token: str, after: int) -> AsyncIterator[JournalRecord]:
         if pod.uid not in self._journals:

@@ -88,7 +88,8 @@ def build_memory_bench() -> Bench:
         return "t"
 
     async def terminate() -> None:
-        gateway.objects.terminating.add("bench")
+        namespace = await gateway.get(NAMESPACES, "", "bench")
+        await gateway.delete(NAMESPACES, "", "bench", uid=read_uid(namespace))
 
     return Bench(gateway, "bench", issue_token, terminate)
 

@@ -4,9 +4,10 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from pykube.objects import Node, Pod
+from pykube.objects import Namespace, Node, Pod
 
 from hack.demo.api import ControlApi
+from tests.e2e.conftest import Spaces
 from tests.support.e2e_expect import find_condition, has_checkpoint, has_come_back, has_condition, has_turn, in_phase
 from tests.support.e2e_gates import hold, open_gate, wait_at_gate
 from tests.support.e2e_ledger import count_turns, select, the_one
@@ -107,3 +108,13 @@ def test_its_checkpoint_is_saved_before_its_pod_ends_and_it_comes_back_with_it(
     read = select(rows, "harness.tool.ended")[-1]["payload"]
     assert "first" in str(read)
     assert _find_node(world, space, f"{FITS}-2") != node
+
+
+@pytest.mark.behaviour("10.8")
+def test_a_namespace_goes_without_waiting_for_a_turn(world: World, spaces: Spaces) -> None:
+    space = spaces("leaving")
+    world.apply(space, build_swarm("left", [{"name": "one", "prompt": play(hold(), say="Never end.")}]))
+    wait_at_gate(world, space, "left-one-1")
+    world.kubectl(space, "delete", "namespace", space, "--wait=false")
+    found = Namespace.objects(world.kube)
+    world.until(f"the namespace {space} should be gone", lambda: found.get_or_none(name=space) is None, space)

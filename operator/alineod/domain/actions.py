@@ -46,6 +46,7 @@ class AbortTurn:
     """Have the sandbox end a turn that nobody waits for any more; one that cannot be reached is not waited for."""
 
     turn_id: str
+    reason: str
 
 
 @dataclass(frozen=True)

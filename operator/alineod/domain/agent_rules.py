@@ -21,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     life.rule_invalid,
     life.rule_no_swarm,
     life.rule_leaving,
+    life.rule_namespace_going,
     life.rule_spawn,
     ladder.rule_lost_again,
     life.rule_closed,

@@ -12,6 +12,7 @@ from alineod.domain.waits import decide_wait
 
 DELETED, ENTRY_REMOVED = "Deleted", "EntryRemoved"
 GONE = "the Agent object was deleted"
+ENDED = "the agent has ended"
 PARENT_INTERVAL = 1.0  # s between looks at a parent whose sandbox is not up
 
 
@@ -28,7 +29,7 @@ def rule_deleted(facts: AgentFacts) -> Decision | None:
     if facts.object is not None or facts.invalid is not None:
         return None
     if ledger is None or ledger.closed or not _was_deleted(facts.run, ledger):
-        return Decision("gone", None, _remove_pods(facts) if ledger is not None and ledger.closed else ())
+        return Decision("gone", None, _remove_pods(facts, ENDED) if ledger is not None and ledger.closed else ())
     removed = facts.run.exists and not facts.run.listed
     reason, message = (ENTRY_REMOVED, "it has no entry in its swarm any more") if removed else (DELETED, GONE)
     return Decision("deleted", None, (Append(build_end(ledger, Outcome.ABORTED, reason, message, **facts.heard.told)),))
@@ -67,6 +68,14 @@ def rule_leaving(facts: AgentFacts) -> Decision | None:
     return Decision("leaving", Standing("Deleting", "the Agent is being deleted"))
 
 
+def rule_namespace_going(facts: AgentFacts) -> Decision | None:
+    """A namespace that is deleted never comes back. Its pods go first, and a running turn would hold up the rest."""
+    if not facts.namespace_going:
+        return None
+    message = "its namespace is being deleted"
+    return Decision("namespace_going", Standing("NamespaceTerminating", message), _remove_pods(facts, message))
+
+
 def rule_spawn(facts: AgentFacts) -> Decision | None:
     """A new agent, a new one under an old name, or the old one brought over under another object."""
     obj, ledger, run = facts.object, facts.ledger, facts.run.state
@@ -101,19 +110,19 @@ def rule_closed(facts: AgentFacts) -> Decision | None:
         return None
     ready = ledger.outcome is not Outcome.LOST
     standing = Standing(ledger.reason, ledger.message or "the agent has ended", ready=ready, stalled=not ready)
-    return Decision("closed", standing, _remove_pods(facts))
+    return Decision("closed", standing, _remove_pods(facts, ENDED))
 
 
-def _remove_pods(facts: AgentFacts) -> tuple[Action, ...]:
-    """The end of the agent's own pods. The cluster gives them all the time that a turn may take: nobody needs it.
+def _remove_pods(facts: AgentFacts, reason: str) -> tuple[Action, ...]:
+    """The end of the agent's own pods: the cluster gives them all the time that a turn may take, and nobody needs it.
 
-    A kubelet that has begun to wait for a turn takes no shorter time; so the turn itself is ended.
+    A kubelet that has begun to wait for a turn takes no shorter time; so the turn itself is ended, for that `reason`.
     """
     owners = {facts.ledger and facts.ledger.uid, facts.object and facts.object.uid}
     others = [pod for pod in (facts.next_pod, *facts.stale_pods) if pod is not None and pod.owner_uid in owners]
     own = remove_pod(facts.pod if facts.pod is not None and facts.pod.owner_uid in owners else None)
     turn = facts.ledger.turn if facts.ledger else None
-    aborted = (AbortTurn(turn.id),) if own and turn is not None else ()
+    aborted = (AbortTurn(turn.id, reason),) if own and turn is not None else ()
     return (*aborted, *own, *remove_pods(others))
 
 

@@ -75,7 +75,7 @@ class MemoryGateway:
         self._with_status = frozenset(with_status)
         self._pages: dict[str, list[Json]] = {}
         for name in namespaces:
-            self.objects.insert(NAMESPACES, {"metadata": {"name": name}})
+            self.objects.insert(NAMESPACES, {"metadata": {"name": name}, "spec": {"finalizers": ["kubernetes"]}})
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Json:
         ref = Ref(resource, namespace, name)

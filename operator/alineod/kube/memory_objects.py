@@ -43,13 +43,12 @@ class ObjectBase:
         self._owners: dict[str, Mapping[Path, frozenset[str]]] = {}
         self._versions, self._uids = count(1), count(1)
         self.watchers: list[Watcher] = []
-        self.terminating: set[str] = set()
 
     def copy(self, clock: Clock) -> "ObjectBase":
         """The same objects in a world of its own, which nobody watches yet."""
         other = ObjectBase(clock, self._with_status)
         other._objects = {ref: copy_json(obj) for ref, obj in self._objects.items()}
-        other._owners, other.terminating = dict(self._owners), set(self.terminating)
+        other._owners = dict(self._owners)
         other._versions, other._uids = copy(self._versions), copy(self._uids)
         return other
 
@@ -82,8 +81,7 @@ class ObjectBase:
         """Refuse what has no namespace to live in."""
         if not ref.resource.namespaced:
             return
-        self.read(Ref(NAMESPACES, "", ref.namespace))
-        if ref.namespace in self.terminating:
+        if is_leaving(self.read(Ref(NAMESPACES, "", ref.namespace))):
             raise Denied(
                 NAMESPACE_TERMINATING,
                 f'{ref.resource} "{ref.name}" is forbidden: unable to create new content in namespace {ref.namespace} '
@@ -198,8 +196,9 @@ def _compute_grace(resource: Resource, obj: Json, wanted: int | None) -> int:
 
 
 def _is_held(obj: Json) -> bool:
-    metadata = obj["metadata"]
-    return bool(metadata.get("finalizers")) or int(metadata.get("deletionGracePeriodSeconds") or 0) > 0
+    metadata, spec = obj["metadata"], obj.get("spec") or {}
+    held = metadata.get("finalizers") or spec.get("finalizers")  # a namespace has them there
+    return bool(held) or int(metadata.get("deletionGracePeriodSeconds") or 0) > 0
 
 
 def _body_of(obj: Json) -> Json:

@@ -39,6 +39,8 @@ PERMISSIONS: tuple[Permission, ...] = (
     # Sandboxes: watched, made and ended, never changed.
     Permission(Scope.WATCHED, "", ("pods",), ("get", "list", "watch", "create", "delete")),
     Permission(Scope.WATCHED, "events.k8s.io", ("events",), ("create",)),
+    # Whether a sandbox ends because its namespace does: then nobody waits for its turn.
+    Permission(Scope.WATCHED, "", ("namespaces",), ("get",)),
     # The Lease, and the label by which the Service finds the leader: who leads takes it from who led before.
     Permission(Scope.OWN, "coordination.k8s.io", ("leases",), ("get", "watch", "create", "update")),
     Permission(Scope.OWN, "", ("pods",), ("get", "list", "patch")),

@@ -46,7 +46,7 @@ async def apply_agent_action(world: World, facts: AgentFacts, action: Action) ->
             world.drive(facts.key, action.turn)
             return False
         case AbortTurn():
-            return await abort_turn(world, facts, action.turn_id)
+            return await abort_turn(world, facts, action)
         case CreateAgent() | AdoptAgent() | DeleteAgent() | DeleteArchives():
             raise TypeError(f"{action} is no action on an agent")
         case _:
@@ -130,13 +130,13 @@ async def delete_object(world: World, kind: Resource, key: str, seen: DeletePod 
     return False
 
 
-async def abort_turn(world: World, facts: AgentFacts, turn_id: str) -> bool:
+async def abort_turn(world: World, facts: AgentFacts, action: AbortTurn) -> bool:
     """Have the bridge end the turn. Whatever it says, the sandbox is deleted next."""
     pod = facts.pod
     if pod is not None and pod.ip:
-        request = AbortRequest(reason="the agent has ended", epoch=world.release.epoch)
+        request = AbortRequest(reason=action.reason, epoch=world.release.epoch)
         with contextlib.suppress(Unavailable, Refused):
-            await world.bridges.abort_turn(pod, world.bridge_token(pod.uid), turn_id, request)
+            await world.bridges.abort_turn(pod, world.bridge_token(pod.uid), action.turn_id, request)
     return False
 
 

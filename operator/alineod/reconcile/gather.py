@@ -17,7 +17,19 @@ from alineod.domain.facts import (
 )  # fmt: skip
 from alineod.domain.state import AgentState, is_of_run
 from alineod.errors import Denied, NotFound, Refused, Unavailable
-from alineod.kube.objects import AGENTS, CRDS, PODS, SWARMS, Json, Ref, Resource, build_ref, read_label
+from alineod.kube.objects import (
+    AGENTS,
+    CRDS,
+    NAMESPACES,
+    PODS,
+    SWARMS,
+    Json,
+    Ref,
+    Resource,
+    build_ref,
+    is_leaving,
+    read_label,
+)
 from alineod.podspec import names
 from alineod.podspec.observe import parse_pod, parse_time
 from alineod.reconcile.circles import find_circle
@@ -57,7 +69,7 @@ async def _confirm_served(world: World, resource: Resource) -> None:
         return
     except NotFound as error:
         raise Unavailable("ResourceNotServed", f"the CRD {resource} is not installed") from error
-    if crd["metadata"].get("deletionTimestamp"):
+    if is_leaving(crd):
         raise Unavailable("ResourceNotServed", f"the CRD {resource} is being removed")
 
 
@@ -97,6 +109,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         asked_at=silence.asked_at,
         retry_delay=world.retry_delay,
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
+        namespace_going=await _is_namespace_going(world, key, pod),
         heard=await read_heard(world, ledger, pod if obj is not None else None),
         start_wait=world.term.start_waits.get(pod.uid) if pod else None,
         peers=_gather_peers(world, obj, run),
@@ -106,6 +119,18 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         refusal=world.term.refusals.get(key),
     )
     return facts, agent
+
+
+async def _is_namespace_going(world: World, key: str, pod: PodFacts | None) -> bool:
+    if pod is None or not pod.deleting or pod.over:
+        return False
+    try:
+        namespace = await world.gateway.get(NAMESPACES, "", key.split("/")[0])
+    except NotFound:
+        return True
+    except Denied:
+        return False
+    return is_leaving(namespace)
 
 
 async def _gather_claim(

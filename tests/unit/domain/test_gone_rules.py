@@ -10,6 +10,7 @@ from alineod.domain.agent_rules import decide_agent
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentObject, Peer
 from alineod.domain.gone_rules import BACK_OFF, MAX_SANDBOXES, STOP_GRACE
+from alineod.domain.life_rules import ENDED
 from alineod.domain.state import Handle, InboxMessage
 from alineod.domain.turn_ends import TOO_MANY_FAILURES
 from alineod.wire.turns import TurnState
@@ -184,6 +185,17 @@ def test_a_turn_of_an_agent_that_has_ended_is_aborted_before_its_sandbox_goes(
     ended = build_ledger(LedgerState.ABORTED, closed=True, outcome=Outcome.ABORTED, turn=build_turn(1))
     leaving = build_pod(deleting=True, grace=650, deletes_at=NOW + 600, version="7")
     decision = decide_agent(build_facts(object=object_, ledger=ended, pod=leaving))
-    assert decision.actions == (AbortTurn("uid-a-1"), DeletePod(leaving.name, leaving.uid, "7", STOP_GRACE))
+    assert decision.actions == (AbortTurn("uid-a-1", ENDED), DeletePod(leaving.name, leaving.uid, "7", STOP_GRACE))
     again = decide_agent(build_facts(object=object_, ledger=ended, pod=replace(leaving, grace=STOP_GRACE)))
     assert again.actions == ()
+
+
+def test_a_turn_is_aborted_whose_namespace_is_being_deleted() -> None:
+    leaving = build_pod(deleting=True, grace=650, deletes_at=NOW + 600, version="7")
+    running = build_facts(ledger=build_ledger(turn=build_turn(1)), pod=leaving)
+    decision = decide_agent(replace(running, namespace_going=True))
+    assert decision.standing is not None
+    assert decision.standing.reason == "NamespaceTerminating"
+    removal = DeletePod(leaving.name, leaving.uid, "7", STOP_GRACE)
+    assert decision.actions == (AbortTurn("uid-a-1", "its namespace is being deleted"), removal)
+    assert not has(decide_agent(running), AbortTurn)  # a drain alone leaves the turn its time

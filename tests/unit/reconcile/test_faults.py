@@ -5,9 +5,12 @@ from dataclasses import replace
 import pytest
 
 from alineod.domain import events as ev
+from alineod.domain.actions import AbortTurn
+from alineod.domain.agent_rules import decide_agent
 from alineod.domain.journal import Heard
 from alineod.errors import Denied
-from alineod.kube.objects import AGENTS, SWARMS, Json
+from alineod.kube.objects import AGENTS, NAMESPACES, PODS, SWARMS, Json, read_uid
+from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.prompts import queue_prompt
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 
@@ -112,3 +115,16 @@ async def test_an_operator_that_cannot_append_says_so_on_the_agent() -> None:
     await simulation.step()
     said = {c["type"]: c for c in simulation.read(AGENTS, "s-a")["status"]["conditions"]}["Stalled"]
     assert (said["status"], said["reason"]) == ("True", "RecordTooLarge")
+
+
+@pytest.mark.parametrize("going", [False, True], ids=["drained", "with its namespace"])
+async def test_nobody_waits_for_a_turn_whose_namespace_is_being_deleted(going: bool) -> None:
+    simulation = await _settled(_swarm({"name": "a", "prompt": "HANG"}))
+    if going:
+        namespace = await simulation.gateway.get(NAMESPACES, "", NAMESPACE)
+        await simulation.gateway.delete(NAMESPACES, "", NAMESPACE, uid=read_uid(namespace))
+    simulation.kubelets.delete("s-a")
+    simulation.world.store.put(PODS, simulation.read(PODS, "s-a-1"))
+    facts, _ = await gather_agent(simulation.world, f"{NAMESPACE}/s-a")
+    assert any(isinstance(action, AbortTurn) for action in decide_agent(facts).actions) is going
+    await simulation.drivers.close()
