@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hack.faults.evidence import Evidence
+from hack.faults.expected import EXPECTED, Expected
 from hack.faults.reading import Read, read_agent
-from hack.faults.table import Column
+from hack.faults.table import Column, Row
 
 Json = Mapping[str, Any]
 CLEAN_TURN_LOST = "CleanTurnLost"
@@ -23,6 +24,16 @@ class Case:
     before: Read
     settled: Read
     after: Read
+
+    @property
+    def expected(self) -> Expected:
+        return EXPECTED[Row(self.evidence.row)]
+
+    @property
+    def rungs(self) -> Sequence[str]:
+        """Those that were used since it was struck, oldest first."""
+        since = self.evidence.before.head[0]
+        return [rung for seq, rung in self.settled.rungs if seq > since]
 
     @property
     def said(self) -> Mapping[int, str]:

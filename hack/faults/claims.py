@@ -31,11 +31,15 @@ class Crash:
 
 
 LAYERS = (
-    Layer("Sandbox and conversation", ("back", "conversation"), "yes, to the last turn that is saved, or better"),
+    Layer(
+        "Sandbox and conversation",
+        ("back", "conversation", "told", "rung"),
+        "yes, to the last turn that is saved, or better",
+    ),
     Layer("Files of the home and `/workspace`", ("files",), "yes, those of the same turn"),
     Layer("Ledger, and what `status` shows of it", ("recorded", "chain", "status"), "yes, all of it"),
     Layer("Tree and waits", ("edges", "waiters"), "yes, all of it"),
-    Layer("Side effects of a turn", ("once",), "at least once, and never repeated in silence"),
+    Layer("Side effects of a turn", ("once", "cut"), "at least once, and never repeated in silence"),
 )
 CRASHES = (
     Crash(

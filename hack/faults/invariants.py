@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from hack.faults.case import Case, Json, find_ask, find_notes, key_of, name_turns, says_lost
 from hack.faults.evidence import Look
-from hack.faults.reading import Read, read_agent
-from hack.faults.table import Column
+from hack.faults.expected import Cuts
+from hack.faults.reading import Read, Turn, read_agent
+from hack.faults.scene import WORDS
+from hack.faults.table import TURNING, Column
 
 
 def find_absent(case: Case) -> Iterator[str]:
@@ -75,6 +77,42 @@ def find_unrecorded(case: Case) -> Iterator[str]:
         yield f"turn {number} had begun and the ledger has lost it"
 
 
+def find_wrong_cut(case: Case) -> Iterator[str]:
+    """A turn is cut where the fault cuts it, and no other; none is said to have failed."""
+    for number, turn in sorted(case.settled.turns.items()):
+        wrong = [end for end in turn.ends if end == "Failed" or (case.expected.cuts is Cuts.NEVER and end != "Clean")]
+        if wrong:
+            yield f"turn {number} has ended as {', '.join(wrong)}, and the fault does that to none"
+    struck = case.settled.turns.get(case.before.last, Turn())
+    if case.expected.cuts is Cuts.MUST and case.column in TURNING and struck.ends[:1] != ("Interrupted",):
+        yield f"turn {case.before.last} ran when the fault struck and was not cut: {', '.join(struck.ends) or 'no end'}"
+
+
+def find_untold(case: Case) -> Iterator[str]:
+    """What survived of a cut turn is recorded and given to who waits, and the agent is told of the cut."""
+    asked = find_ask(case)
+    for number, turn in sorted(case.settled.turns.items()):
+        if "Interrupted" not in turn.ends:
+            continue
+        if case.column is Column.WITH_TEXT and case.expected.heard and not (turn.text and WORDS.startswith(turn.text)):
+            yield f"of turn {number} the text {turn.text!r} is kept, and the model had said: {WORDS[:40]}"
+        if case.column is Column.IN_TOOL and "bash" not in turn.tools:
+            yield f"of turn {number} the tools {list(turn.tools)} are kept, and it had started bash"
+        if turn.result != turn.text:
+            yield f"turn {number} was settled with {turn.result!r} and {turn.text!r} had survived"
+        if asked is not None and f"Turn {number} was cut off" not in asked["users"][-1]:
+            yield f"the next prompt says nothing of turn {number}, which was cut off"
+
+
+def find_wrong_rung(case: Case) -> Iterator[str]:
+    """The rung that brought it back is one that fits the fault, and no lower one was used."""
+    expected = case.expected
+    if other := [rung for rung in case.rungs if rung not in (*expected.rungs, *expected.also)]:
+        yield f"it came back by {', '.join(other)}; the fault asks for {' or '.join(expected.rungs) or 'nothing'}"
+    if expected.rungs and case.column is not Column.HELD and not set(case.rungs) & set(expected.rungs):
+        yield f"it came back by {', '.join(case.rungs) or 'nothing'} and not by {' or '.join(expected.rungs)}"
+
+
 def find_unreleased(case: Case) -> Iterator[str]:
     """Whoever waits on a turn is let go once, and a held agent not before the one it waits for has settled."""
     for number, turn in sorted(case.after.turns.items()):
@@ -135,6 +173,9 @@ INVARIANTS: Mapping[str, Callable[[Case], Iterator[str]]] = {
     "files": find_wrong_files,
     "once": find_repeated,
     "recorded": find_unrecorded,
+    "cut": find_wrong_cut,
+    "told": find_untold,
+    "rung": find_wrong_rung,
     "waiters": find_unreleased,
     "edges": find_changed_edges,
     "chain": find_broken_chain,

@@ -14,6 +14,4 @@ def judge(evidence: Evidence, column: Column) -> list[str]:
 
 def find_rung(evidence: Evidence, column: Column) -> str:
     """The rung that brought the agent back last; empty where nothing had to."""
-    since = evidence.before.head[0]
-    rungs = build_case(evidence, column).settled.rungs
-    return next((rung for seq, rung in reversed(rungs) if seq > since), "")
+    return next(reversed(build_case(evidence, column).rungs), "")

@@ -29,12 +29,18 @@ ENDS = {
 
 @dataclass(frozen=True)
 class Turn:
-    """`starts` counts its attempts, `ends` how each of them ended; `settled` the seq of its settlements."""
+    """`starts` counts its attempts, `ends` how each of them ended; `settled` the seq of its settlements.
+
+    `text` and `tools` are what survived of one that was cut, `result` is what it was settled with.
+    """
 
     starts: int = 0
     ends: tuple[str, ...] = ()
     settled: tuple[int, ...] = ()
     retries: int = 0  # of the harness, within it
+    text: str = ""
+    tools: tuple[str, ...] = ()
+    result: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,10 @@ def _save(read: Read, _: Json, body: Json) -> Read:
 
 def _settle(read: Read, row: Json, body: Json) -> Read:
     turn = read.turns.get(body.get("turn", 0), Turn())
-    return _with_turn(read, body["turn"], replace(turn, settled=(*turn.settled, row["seq"]))) if turn.starts else read
+    if not turn.starts:
+        return read
+    settled = replace(turn, settled=(*turn.settled, row["seq"]), result=body.get("result", ""))
+    return _with_turn(read, body["turn"], settled)
 
 
 def _retry(read: Read, _: Json, body: Json) -> Read:
@@ -106,7 +115,8 @@ def _step_turn(read: Read, event: str, body: Json) -> Read:
     if event == "agent.turn_started":
         started = _with_turn(read, number, replace(turn, starts=turn.starts + 1))
         return replace(started, last=number, phase="Running")
-    ended = _with_turn(read, number, replace(turn, ends=(*turn.ends, ENDS[event])))
+    kept = {"text": body.get("text", ""), "tools": tuple(body.get("tools") or ())}
+    ended = _with_turn(read, number, replace(turn, ends=(*turn.ends, ENDS[event]), **kept))
     if event == "agent.turn_ended":
         return replace(ended, memory=(*read.memory, number), interrupted=False)
     return replace(ended, interrupted=read.interrupted or event == "agent.turn_interrupted")

@@ -62,12 +62,14 @@ def hang_bridge(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def exhaust_memory(stage: Stage) -> Iterator[None]:
-    """A process of ours asks for too much memory in each of them."""
+    """A process of ours asks for too much memory in each of them; what is held stays held until the bridges went."""
     eaters: list[subprocess.Popen[bytes]] = []
     try:
         with _restarting(stage) as sandboxes:
+            bridges = [PROC / str(find_first(sandbox.containers["agent"])) for sandbox in sandboxes.values()]
             for sandbox in sandboxes.values():
                 eaters.append(start_eater(sandbox.containers["agent"]))
+            stage.world.until("the kernel should end every bridge", lambda: not any(b.exists() for b in bridges))
     finally:
         for eater in eaters:
             eater.kill()

@@ -7,13 +7,16 @@ import pytest
 
 from hack.faults import evidence as kept
 from hack.faults.evidence import Answer, Chain, Evidence, Look
+from hack.faults.expected import EXPECTED
 from hack.faults.invariants import INVARIANTS
 from hack.faults.judge import find_rung, judge
-from hack.faults.table import Column
+from hack.faults.scene import WORDS
+from hack.faults.table import Column, list_rows
 
 Json = dict[str, Any]
 SPACE, NAME, GATE = "space", "faults-with-text", "faults-provisioning"
 KEY = f"{SPACE}/{NAME}"
+KEPT = WORDS[:11]
 SAID = {1: "Turn 1.", 2: "Turn 2.", 3: "Question."}
 
 
@@ -33,8 +36,8 @@ BEFORE = [
 ]
 CUT = [
     *BEFORE,
-    row(9, "agent.turn_interrupted", turn=2),
-    row(10, "handle.settled", turn=2),
+    row(9, "agent.turn_interrupted", turn=2, text=KEPT, tools=["bash"]),
+    row(10, "handle.settled", turn=2, result=KEPT),
     row(11, "agent.state_changed", state="failed"),
     row(12, "agent.provisioned", pod=f"{NAME}-2", incarnation=2),
     row(13, "agent.restored", rung="Restore", checkpointTurn=1),
@@ -74,7 +77,7 @@ def link(rows: list[Json]) -> list[tuple[int, str, str]]:
 
 
 GOOD = Evidence(
-    row="pod-deleted",
+    row="pod-force-deleted",
     agents={"with-text": NAME, "provisioning": GATE, "held": NAME},
     namespace=SPACE,
     said={NAME: SAID},
@@ -127,6 +130,20 @@ def test_evidence_is_kept_whole() -> None:
     assert kept.parse(kept.render(GOOD)).chain == GOOD.chain
 
 
+def with_settled(rows: list[Json]) -> Evidence:
+    """The rows at rest are others; so is nothing else."""
+    return replace(GOOD, settled=replace(GOOD.settled, rows=rows))
+
+
+def with_event(seq: int, event: str) -> list[Json]:
+    return [{**r, "event": event} if r["seq"] == seq else r for r in CUT]
+
+
+def with_payload(seq: int, **change: Any) -> list[Json]:
+    return [{**r, "payload": {**r["payload"], **change}} if r["seq"] == seq else r for r in CUT]
+
+
+CLEAN = with_event(9, "agent.turn_ended")
 OTHER = [
     *CUT[:-1],
     row(13, "agent.restored", rung="Restore"),
@@ -168,6 +185,19 @@ BROKEN: dict[str, tuple[str, Evidence, str]] = {
     "cut and not recorded": ("recorded", with_rows(without(ASKED, 9)), "turn 2 was begun 1 times"),
     "ended twice": ("recorded", with_rows([*ASKED, row(19, "agent.turn_ended", turn=2)]), "Interrupted, Clean"),
     "a turn unknown": ("recorded", with_rows(without(ASKED, 8, 9, 10)), "lost it"),
+    "cut by what cuts nobody": ("cut", replace(GOOD, row="pod-deleted"), "turn 2 has ended as Interrupted"),
+    "not cut by what cuts everybody": (
+        "cut", replace(with_settled(CLEAN), row="bridge-killed"), "turn 2 ran when the fault struck",
+    ),
+    "failed": ("cut", with_settled(with_event(9, "agent.turn_failed")), "turn 2 has ended as Failed"),
+    "its text lost": ("told", with_settled(with_payload(9, text="")), "the text '' is kept"),
+    "another text": ("told", with_settled(with_payload(9, text="Else")), "the text 'Else' is kept"),
+    "whoever waits has less": ("told", with_settled(with_payload(10, result="")), "was settled with ''"),
+    "not told": (
+        "told", with_request(request("Turn 1.", "Question.", tool="1\n")), "the next prompt says nothing of turn 2",
+    ),
+    "by another rung": ("rung", replace(GOOD, row="bridge-killed"), "it came back by Restore; the fault asks for"),
+    "by none": ("rung", with_settled(CUT[:-1]), "it came back by nothing"),
     "nobody let go": ("waiters", with_rows(without(ASKED, 10)), "settled 0 times"),
     "let go twice": ("waiters", with_rows([*ASKED, row(19, "handle.settled", turn=2)]), "settled 2 times"),
     "another parent": (
@@ -231,3 +261,19 @@ RESOLVED = row(22, "wait.resolved")
 def test_a_held_agent_is_let_go_once_and_not_before(rows: list[Json], words: str) -> None:
     found = [one for one in judge(with_rows(rows), Column.HELD) if one.startswith("waiters")]
     assert (words in found[0]) if words else not found
+
+
+def test_what_a_tool_had_begun_has_to_be_kept() -> None:
+    told = "told: of turn 2 the tools [] are kept, and it had started bash"
+    assert told not in judge(replace(GOOD, agents={**GOOD.agents, "in-tool": NAME}), Column.IN_TOOL)
+    untold = with_settled(with_payload(9, tools=[]))
+    assert told in judge(replace(untold, agents={**GOOD.agents, "in-tool": NAME}), Column.IN_TOOL)
+
+
+def test_every_row_that_can_be_run_says_what_is_expected_of_it() -> None:
+    assert set(EXPECTED) == set(list_rows())
+
+
+def test_a_row_that_kills_the_operator_too_may_lose_the_text() -> None:
+    lost = replace(with_settled(with_payload(9, text="")), row="cluster-rebooted")
+    assert not [words for words in judge(lost, Column.WITH_TEXT) if "text ''" in words]
