@@ -21,6 +21,8 @@ PYTHON := $(VENV)/python
 PYTEST := $(PYTHON) -m pytest $(PYTEST_ARGS)
 CLUSTER_PROGRAM := $(ALINEOD_CACHE)/bin/devcluster
 SOURCES := operator hack tests
+# Tests that mostly wait for a real partner: so many at a time.
+WAITING := $(shell expr 2 '*' $$(nproc))
 # A cluster of your own needs none of ours; an engine of your own builds images without our packages.
 TOOLS := $(if $(filter dev,$(CLUSTER)),all,venv pi helm $(if $(CONTAINER_TOOL),,packages))
 INSTEAD := This machine cannot hold the development cluster. Use one of your own: CLUSTER=kind make demo, or CLUSTER=current make demo \
@@ -61,7 +63,7 @@ test-contract: venv ## One suite per port, run for every implementation of it
 
 .PHONY: test-component
 test-component: venv pi ## One process with its real partner: Pi, SeaweedFS, Litestream, an API server
-	@$(PYTEST) -n auto tests/component
+	@$(PYTEST) -n $(WAITING) tests/component
 
 .PHONY: test-e2e
 test-e2e: bootstrap ## Everything, on the cluster that CLUSTER names

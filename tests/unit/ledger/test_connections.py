@@ -27,6 +27,7 @@ from tests.unit.ledger.entries import build_entry
 
 AUTOMATIC = 1000  # pages in the log after which SQLite runs a checkpoint by itself
 PAGE = 4096
+LONGEST = 200  # characters of a statement that runs one; what is written can be far longer
 SWITCHED_OFF = "PRAGMA wal_autocheckpoint = 0"
 RUNS_ONE = re.compile(r"wal_checkpoint|VACUUM|wal_autocheckpoint\s*=\s*[^0 ]|journal_mode\s*=\s*d", re.IGNORECASE)
 
@@ -102,7 +103,7 @@ async def test_every_connection_leaves_checkpoints_to_litestream(tmp_path: Path,
         assert SWITCHED_OFF in said
         first = said.index(SWITCHED_OFF)
         assert all(statement.startswith("PRAGMA ") for statement in said[:first])
-        assert not [statement for statement in said if RUNS_ONE.search(statement)]
+        assert not [statement for statement in said if RUNS_ONE.search(statement[:LONGEST])]
 
 
 async def test_the_log_is_whole_when_the_last_connection_is_closed(tmp_path: Path) -> None:
