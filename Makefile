@@ -59,7 +59,7 @@ test-unit: venv ## Tables and properties: no network, no other process
 
 .PHONY: test-contract
 test-contract: venv ## One suite per port, run for every implementation of it
-	@$(PYTEST) -n auto tests/contract
+	@$(PYTEST) -n $(WAITING) tests/contract
 
 .PHONY: test-component
 test-component: venv pi ## One process with its real partner: Pi, SeaweedFS, Litestream, an API server
