@@ -8,7 +8,7 @@ from pathlib import Path
 
 from alineod.bucket.port import Content, StoredObject, check_conditions
 from alineod.clock import Clock, SystemClock
-from alineod.errors import Conflict, NotFound
+from alineod.errors import Conflict, Denied, NotFound
 from alineod.wire.turns import Grant
 
 
@@ -20,6 +20,7 @@ class MemoryBucket:
         self._lock = threading.Lock()
         self._objects: dict[str, tuple[bytes, StoredObject]] = {}
         self.failure: Exception | None = None
+        self.write_once = False
 
     def grant_put(self, key: str, expires: float) -> Grant:
         return self._grant("PUT", key, expires, {"If-None-Match": "*"})
@@ -60,6 +61,8 @@ class MemoryBucket:
 
     def delete(self, key: str) -> None:
         self._reach()
+        if self.write_once:
+            raise Denied("AccessDenied", f"{key} may not be deleted")
         with self._lock:
             self._objects.pop(key, None)
 

@@ -28,10 +28,15 @@ def find_end(facts: AgentFacts) -> End | None:
 
 
 def _find_crash(ledger: AgentState, pod: PodFacts) -> End | None:
-    before = ledger.pod.restarts if ledger.pod else 0
-    if pod.agent_running or pod.crashes - before < MAX_CRASHES or pod.trouble is None:
+    """Of our own containers it is no fault of the agent's: another sandbox may do better, however many that takes."""
+    crash = pod.crash
+    if crash is None or pod.agent_running:
         return None
-    return End(EndKind.OWN_FAULT, pod.trouble.reason, pod.trouble.message)
+    before = ledger.pod.restarts if ledger.pod and crash.of_agent else 0
+    if crash.restarts - before < MAX_CRASHES:
+        return None
+    kind = EndKind.OWN_FAULT if crash.of_agent else EndKind.DISRUPTION
+    return End(kind, crash.trouble.reason, crash.trouble.message)
 
 
 def _find_lost_node(facts: AgentFacts, ledger: AgentState, pod: PodFacts) -> End | None:

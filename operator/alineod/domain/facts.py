@@ -30,6 +30,15 @@ class Trouble:
 
 
 @dataclass(frozen=True)
+class Crash:
+    """A container that ends as soon as it has begun, again and again: the agent's, or one of ours beside it."""
+
+    of_agent: bool
+    restarts: int
+    trouble: Trouble
+
+
+@dataclass(frozen=True)
 class PodFacts:
     """A sandbox pod as the cluster shows it."""
 
@@ -46,7 +55,7 @@ class PodFacts:
     bridge_ready: bool = False
     restarts: int = 0  # of the agent container
     trouble: Trouble | None = None  # why it is not up yet
-    crashes: int = 0  # restarts of the container that ends again and again; 0 while none does
+    crash: Crash | None = None  # of the container that ends again and again
     end: End | None = None  # how it ended, or why it is being ended
     container_end: End | None = None  # how the agent's container ended last
     deletes_at: float = 0.0  # when its grace is over, once it is being deleted; Unix seconds

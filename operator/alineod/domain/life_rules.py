@@ -70,7 +70,7 @@ def rule_leaving(facts: AgentFacts) -> Decision | None:
 
 def rule_namespace_going(facts: AgentFacts) -> Decision | None:
     """A namespace that is deleted never comes back. Its pods go first, and a running turn would hold up the rest."""
-    if not facts.namespace_going:
+    if facts.ledger is None or not facts.namespace_going:
         return None
     message = "its namespace is being deleted"
     return Decision("namespace_going", Standing("NamespaceTerminating", message), _remove_pods(facts, message))

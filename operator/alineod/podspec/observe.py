@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from alineod.domain.causes import End, judge_container, judge_pod
-from alineod.domain.facts import PodFacts, PodPhase, Trouble
+from alineod.domain.facts import Crash, PodFacts, PodPhase, Trouble
 from alineod.errors import Refused
 from alineod.podspec import names
 from alineod.podspec.context import Json
@@ -14,7 +14,7 @@ from alineod.wire.archives import RestoreReport
 from alineod.wire.base import decode
 
 QUIET_REASONS = frozenset(("", "PodInitializing", "ContainerCreating"))
-CRASHING = "CrashLoopBackOff"
+AGENT, CRASHING = "agent", "CrashLoopBackOff"
 STEADY_REASONS: Mapping[str, str] = {"ErrImagePull": "ImagePullBackOff"}
 BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*":? ?(ErrImagePull: )?')
 
@@ -22,12 +22,12 @@ BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*":? ?(ErrImagePull: )?')
 def parse_pod(pod: Json) -> PodFacts:
     """The facts of one sandbox pod."""
     metadata, status = pod["metadata"], pod.get("status") or {}
-    agent = _find(status, "containerStatuses", "agent")
+    agent = _find(status, "containerStatuses", AGENT)
     return PodFacts(
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         owner_uid=_parse_owner(metadata),
-        incarnation=_parse_count(metadata, names.INCARNATION),
+        incarnation=_parse_count(metadata.get("labels"), names.INCARNATION),
         phase=_parse_phase(status),
         created_at=parse_time(metadata.get("creationTimestamp")),
         node=(pod.get("spec") or {}).get("nodeName") or "",
@@ -37,7 +37,7 @@ def parse_pod(pod: Json) -> PodFacts:
         bridge_ready=bool(agent.get("ready")),
         restarts=int(agent.get("restartCount") or 0),
         trouble=next(_find_troubles(status), None),
-        crashes=max((int(c.get("restartCount") or 0) for c in _find_crashing(status)), default=0),
+        crash=_parse_crash(status),
         end=_parse_end(status),
         container_end=_parse_container_end(agent),
         deletes_at=parse_time(metadata.get("deletionTimestamp")),
@@ -46,7 +46,7 @@ def parse_pod(pod: Json) -> PodFacts:
         node_lost_since=_parse_node_lost(status),
         restore=_parse_restore(status),
         version=metadata.get("resourceVersion") or "",
-        epoch=_parse_count(metadata, names.EPOCH),
+        epoch=_parse_count(metadata.get("annotations"), names.EPOCH),
     )
 
 
@@ -65,8 +65,8 @@ def _parse_owner(metadata: Mapping[str, Any]) -> str:
     return next((owner["uid"] for owner in owners if owner.get("controller")), "")
 
 
-def _parse_count(metadata: Mapping[str, Any], label: str) -> int:
-    text = (metadata.get("labels") or {}).get(label, "")
+def _parse_count(words: Mapping[str, str] | None, key: str) -> int:
+    text = (words or {}).get(key, "")
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
@@ -83,11 +83,13 @@ def _find_troubles(status: Mapping[str, Any]) -> Iterator[Trouble]:
             yield from _find_container_trouble(container)
 
 
-def _find_crashing(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _parse_crash(status: Mapping[str, Any]) -> Crash | None:
     for field in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(field) or ():
             if ((container.get("state") or {}).get("waiting") or {}).get("reason") == CRASHING:
-                yield container
+                trouble = next(_find_container_trouble(container))
+                return Crash(container["name"] == AGENT, int(container.get("restartCount") or 0), trouble)
+    return None
 
 
 def _find_condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ before it records it.
 import asyncio
 import hashlib
 import hmac
+import logging
 from dataclasses import dataclass
 
 from alineod.checkpoints.keys import build_checkpoint_key, build_fork_key
@@ -17,7 +18,7 @@ from alineod.domain.kept import Verdict, judge_report
 from alineod.domain.state import AgentState, Checkpoint
 from alineod.domain.turn_ends import entry
 from alineod.domain.waits import build_inputs
-from alineod.errors import Refused, Unavailable
+from alineod.errors import AlineoError, Refused, Unavailable
 from alineod.reconcile.gather import find_agent
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.removal import delete_expired
@@ -33,6 +34,8 @@ from alineod.wire.archives import (
     StartOrder,
 )  # fmt: skip
 from alineod.wire.turns import Grant
+
+log = logging.getLogger(__name__)
 
 GRANT_SECONDS = 6 * 3600
 PARENT_SESSIONS = (".alineo",)  # below home: the parent's conversation stays behind
@@ -202,8 +205,16 @@ async def record_checkpoint(world: World, agent: AgentState, report: CheckpointR
         return refusal
     await _append_report(world, agent, report, remote_ref, error)
     if remote_ref is not None:
-        await delete_expired(world, agent.key)
+        await _tidy_up(world, agent.key)
     return Recorded(done=remote_ref is not None or world.bucket is None, message=error)
+
+
+async def _tidy_up(world: World, key: str) -> None:
+    """Remove what retention keeps no longer. What cannot be removed now is looked at again with the next checkpoint."""
+    try:
+        await delete_expired(world, key)
+    except AlineoError as error:
+        log.warning("old checkpoints of %s stay in the bucket: %s", key, error)
 
 
 def _refuse(agent: AgentState, report: CheckpointReport) -> Recorded | None:

@@ -15,7 +15,11 @@ from alineod.reconcile.world import World
 
 
 async def delete_expired(world: World, key: str) -> None:
-    """Remove what retention no longer keeps. Failing is no harm: the next checkpoint tries again."""
+    """Remove what retention no longer keeps.
+
+    Raises:
+        Denied, Unavailable: the bucket's word, or the term is over.
+    """
     bucket, agent = world.bucket, world.ledger.state.agents.get(key)
     if bucket is None or agent is None:
         return

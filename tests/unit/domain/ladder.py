@@ -8,7 +8,7 @@ from alineod.domain.actions import Action, Append, Decision
 from alineod.domain.causes import End, EndKind
 from alineod.domain.ends import MAX_CRASHES, NODE_LOST_AFTER
 from alineod.domain.events import LedgerState
-from alineod.domain.facts import PodPhase, Trouble
+from alineod.domain.facts import Crash, PodPhase, Trouble
 from alineod.domain.state import AgentState, Pod
 from tests.unit.domain.builders import (
     NOW,
@@ -20,9 +20,8 @@ from tests.unit.domain.builders import (
 
 EVICTED = End(EndKind.OWN_FAULT, "Evicted", 'Usage of EmptyDir volume "home" exceeds the limit "5Mi"')
 DRAINED = End(EndKind.DISRUPTION, "EvictionByEvictionAPI", "evicting")
-CRASHING = build_pod(
-    agent_running=False, bridge_ready=False, crashes=MAX_CRASHES, trouble=Trouble("CrashLoopBackOff", "container agent")
-)
+CRASH = Crash(True, MAX_CRASHES, Trouble("CrashLoopBackOff", "container agent"))
+CRASHING = build_pod(agent_running=False, bridge_ready=False, crash=CRASH)
 SILENT = build_pod(bridge_ready=True, node="n2", node_lost_since=NOW - NODE_LOST_AFTER, unready_since=NOW - 60)
 JUST_SILENT = replace(SILENT, node_lost_since=NOW - 1)
 WAITS = build_spec(sandbox={"onNodeLost": "Wait"})

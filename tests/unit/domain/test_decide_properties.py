@@ -15,7 +15,7 @@ from alineod.domain.actions import Append
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
 from alineod.domain.events import Entry, Row
-from alineod.domain.facts import AgentFacts, Peer, PodFacts, PodPhase, Trouble
+from alineod.domain.facts import AgentFacts, Crash, Peer, PodFacts, PodPhase, Trouble
 from alineod.domain.fold import fold
 from alineod.domain.journal import Heard
 from alineod.domain.state import Handle, State
@@ -38,6 +38,7 @@ from tests.unit.reconcile.mixes import BODIES
 
 EXAMPLES = int(os.environ.get("ALINEO_EXAMPLES", "300"))
 TROUBLES = st.sampled_from((None, Trouble("CrashLoopBackOff", "it ends again and again")))
+CRASHES = st.none() | st.builds(Crash, st.booleans(), st.integers(0, 6), st.just(Trouble("CrashLoopBackOff", "again")))
 ENDS = st.sampled_from((None, *(End(kind, "R", "m") for kind in EndKind)))
 TIMES = st.sampled_from((0.0, NOW - 400, NOW - 5, NOW + 400))
 PODS = st.builds(
@@ -46,7 +47,7 @@ PODS = st.builds(
     owner_uid=st.sampled_from((UID, "another")),
     incarnation=st.integers(1, 5), phase=st.sampled_from(PodPhase), created_at=TIMES, deleting=st.booleans(),
     agent_running=st.booleans(), bridge_ready=st.booleans(), restarts=st.integers(0, 6), trouble=TROUBLES,
-    crashes=st.integers(0, 6), end=ENDS, container_end=ENDS, deletes_at=TIMES, unready_since=TIMES,
+    crash=CRASHES, end=ENDS, container_end=ENDS, deletes_at=TIMES, unready_since=TIMES,
     node_lost_since=TIMES,
     restore=st.sampled_from((None, RestoreReport(start="blank"), RestoreReport(start="checkpoint", turn=1))),
 )  # fmt: skip

@@ -26,6 +26,7 @@ from tests.unit.domain.builders import (
     with_supervision,
 )  # fmt: skip
 from tests.unit.domain.ladder import (
+    CRASH,
     CRASHING,
     DRAINED,
     EVICTED,
@@ -52,6 +53,15 @@ def test_own_faults_back_off(faults: int, rest: float) -> None:
 def test_disruptions_neither_count_nor_back_off() -> None:
     ledger = build_ledger(sandbox_faults=50, failures=50, pod=build_held(made_at=NOW))
     assert has(decide_agent(build_facts(ledger=ledger, pod=replace(OVER, end=DRAINED))), CreatePod)
+
+
+def test_a_container_of_ours_that_ends_again_and_again_is_no_fault_of_the_agent() -> None:
+    ours = replace(CRASHING, crash=replace(CRASH, of_agent=False))
+    ledger = build_ledger(sandbox_faults=50, failures=50, pod=build_held(made_at=NOW, restarts=9))
+    decision = decide_agent(build_facts(ledger=ledger, pod=ours))
+    assert decision.standing is not None
+    assert CRASH.trouble.message in decision.standing.message
+    assert has(decision, CreatePod)
 
 
 def test_too_many_own_faults_hold_the_agent_until_a_prompt_decides() -> None:

@@ -22,6 +22,7 @@ from tests.unit.domain.builders import (
     running,
 )  # fmt: skip
 from tests.unit.domain.ladder import (
+    CRASH,
     CRASHING,
     DRAINED,
     EVICTED,
@@ -129,7 +130,7 @@ def test_a_sandbox_that_is_no_good_any_more_is_replaced(facts: AgentFacts, reaso
 
 
 STILL_GOOD = [
-    ("crashed less often", build_facts(pod=replace(CRASHING, crashes=MAX_CRASHES - 1))),
+    ("crashed less often", build_facts(pod=replace(CRASHING, crash=replace(CRASH, restarts=MAX_CRASHES - 1)))),
     ("crashes of before it came up", build_facts(pod=CRASHING, ledger=build_ledger(pod=build_held(restarts=1)))),
     ("its node is silent for a moment", build_facts(pod=JUST_SILENT, bridge=None, tries=2)),
     ("it answers though its node does not", build_facts(pod=SILENT)),

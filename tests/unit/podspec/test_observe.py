@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from alineod.domain.causes import End, EndKind
-from alineod.domain.facts import PodFacts, PodPhase, Trouble
+from alineod.domain.facts import Crash, PodFacts, PodPhase, Trouble
 from alineod.podspec.observe import parse_pod, parse_time
 
 METADATA = {
@@ -135,8 +135,12 @@ def test_a_node_that_is_silent_is_told_from_a_bridge_that_is_not_ready(
 
 def test_restarts_of_a_container_that_ends_again_and_again_are_counted() -> None:
     crashing = {"waiting": {"reason": "CrashLoopBackOff"}}
-    assert _parse(initContainerStatuses=[{"name": "restore", "state": crashing, "restartCount": 4}]).crashes == 4
-    assert _parse(containerStatuses=[{"name": "agent", "state": {"running": {}}, "restartCount": 4}]).crashes == 0
+    restore = {"name": "restore", "state": crashing, "restartCount": 4}
+    agent = {"name": "agent", "state": crashing, "restartCount": 5}
+    trouble = Trouble("CrashLoopBackOff", "container restore:")
+    assert _parse(initContainerStatuses=[restore]).crash == Crash(False, 4, trouble)
+    assert _parse(containerStatuses=[agent]).crash == Crash(True, 5, Trouble("CrashLoopBackOff", "container agent:"))
+    assert _parse(containerStatuses=[{**agent, "state": {"running": {}}}]).crash is None
 
 
 def test_what_the_restore_container_said() -> None:

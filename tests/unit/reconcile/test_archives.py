@@ -244,6 +244,18 @@ async def test_the_operator_deletes_what_is_neither_among_the_newest_nor_young()
     assert kept == [_key(turn, 1) for turn in (3, 4, 5)]
 
 
+async def test_a_bucket_in_which_nothing_may_be_deleted_keeps_no_checkpoint_from_being_recorded() -> None:
+    clock = FakeClock()
+    bucket = MemoryBucket(clock)
+    simulation = await _settled(_swarm(), bucket, clock)
+    bucket.write_once = True
+    for turn in range(1, 6):
+        bucket.put(_key(turn, 1), b"x")
+        clock.advance(601)
+        assert await _record(simulation, _report(turn, b"x"))
+    assert [stored.key for stored in bucket.list(f"{BASE}/checkpoints/")] == [_key(turn, 1) for turn in range(1, 6)]
+
+
 async def _store(simulation: Simulation, bucket: MemoryBucket, *turns: int) -> None:
     for turn in turns:
         bucket.put(_key(turn, 1), b"x")

@@ -82,8 +82,10 @@ async def test_a_pod_of_a_later_epoch_is_not_called_stale() -> None:
 
 def _build_pod(simulation: Simulation, epoch: int) -> Json:
     made = simulation.gateway.objects.read(Ref(PODS, NAMESPACE, "survey-lead-1"))
-    labels = made["metadata"]["labels"] | {names.INCARNATION: "9", names.EPOCH: str(epoch)}
-    metadata = {"name": "survey-lead-9", "uid": "later", "resourceVersion": str(1000 + epoch), "labels": labels}
+    labels = made["metadata"]["labels"] | {names.INCARNATION: "9"}
+    marks = made["metadata"]["annotations"] | {names.EPOCH: str(epoch)}
+    metadata = {"name": "survey-lead-9", "uid": "later", "resourceVersion": str(1000 + epoch)}
+    metadata |= {"labels": labels, "annotations": marks}
     return {**made, "metadata": made["metadata"] | metadata}
 
 
