@@ -4,7 +4,8 @@ The order is the life of an agent: is it there and ours, was it spawned, has it 
 sandbox that is any good, does its bridge answer, by which rung did it come back, does a turn run, is one due.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from alineod.domain import gone_rules as gone
 from alineod.domain import ladder_rules as ladder
@@ -15,12 +16,43 @@ from alineod.domain.facts import AgentFacts
 
 Rule = Callable[[AgentFacts], Decision | None]
 
+GOES_ON: tuple[Rule, ...] = (
+    gone.rule_turn_cut,
+    ladder.rule_stale_pods,
+    sandbox.rule_pod_leaving,
+    sandbox.rule_pod_coming,
+    sandbox.rule_probe,
+    ladder.rule_resumed,
+    ladder.rule_reattach,
+    sandbox.rule_turn_running,
+)
+"""What concerns a turn that runs, whatever keeps anything new from beginning."""
+
+
+def hold_back(rule: Rule) -> Rule:
+    """`rule` holds up what would begin; a turn that runs goes on, and its end is recorded."""
+
+    def hold(facts: AgentFacts) -> Decision | None:
+        held = rule(facts)
+        if held is None or facts.ledger is None or not facts.ledger.turn_running:
+            return held
+        going = find_answer(GOES_ON, facts)
+        return held if going is None else replace(going, standing=held.standing)
+
+    return hold
+
+
+def find_answer(rules: Sequence[Rule], facts: AgentFacts) -> Decision | None:
+    """The answer of the first rule that has one."""
+    return next((decision for rule in rules if (decision := rule(facts)) is not None), None)
+
+
 RULES: tuple[Rule, ...] = (
     life.rule_not_ours,
     life.rule_deleted,
-    life.rule_invalid,
+    hold_back(life.rule_invalid),
     life.rule_no_swarm,
-    life.rule_leaving,
+    hold_back(life.rule_leaving),
     life.rule_namespace_going,
     life.rule_spawn,
     ladder.rule_lost_again,
@@ -44,7 +76,4 @@ RULES: tuple[Rule, ...] = (
 
 def decide_agent(facts: AgentFacts) -> Decision:
     """The first rule's answer; where no rule has one, the agent stands where it should."""
-    for rule in RULES:
-        if (decision := rule(facts)) is not None:
-            return decision
-    return sandbox.rule_idle(facts)
+    return find_answer(RULES, facts) or sandbox.rule_idle(facts)

@@ -191,6 +191,7 @@ class SwarmFacts:
     members: tuple[MemberObject, ...] = ()
     taken: tuple[str, ...] = ()
     agents: Mapping[str, AgentState] = field(default_factory=dict)
+    heard: Mapping[str, Heard] = field(default_factory=dict)  # of turns that run, where the run's object is gone
     stuck: tuple[str, ...] = ()  # short names of agents whose Stalled condition is true
     replicated: Trouble | None = None  # None: the ledger is in the bucket
     replicated_seq: int = 0  # the newest event of any run that is in the bucket

@@ -120,7 +120,11 @@ def _(body: ev.AgentProvisioned, agent: AgentState, time: float) -> AgentState:
 @_step.register
 def _(body: ev.AgentStateChanged, agent: AgentState, time: float) -> AgentState:
     closed = agent.closed and agent.state is not LedgerState.LOST  # one that was lost is tried again
-    return replace(agent, state=body.state, reason=body.reason, message=body.message, state_since=time, closed=closed)
+    blocked = body.state is LedgerState.BLOCKED
+    return replace(
+        agent, state=body.state, reason=body.reason, message=body.message, state_since=time, closed=closed,
+        inbox=tuple(replace(message, waited=True) for message in agent.inbox) if blocked else agent.inbox,
+    )  # fmt: skip
 
 
 @_step.register
@@ -241,7 +245,7 @@ def _(body: ev.WaitResolved, agent: AgentState, time: float) -> AgentState:
 
 @_step.register
 def _(body: ev.InboxQueued, agent: AgentState, time: float) -> AgentState:
-    queued = replace(agent, inbox=(*agent.inbox, InboxMessage(body.id, body.kind, body.text, time)))
+    queued = replace(agent, inbox=(*agent.inbox, InboxMessage(body.id, body.kind, body.text)))
     if body.kind != "prompt" or agent.turn_running:
         return queued
     # Somebody wants it to go on: what failed before is not held against it any more.

@@ -13,7 +13,15 @@ from alineod.domain.ends import find_end
 from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, PodFacts, Trouble
 from alineod.domain.state import AgentState
-from alineod.domain.turn_ends import MAX_MESSAGE, TOO_MANY_FAILURES, build_breaker, build_end, build_interruption, entry
+from alineod.domain.turn_ends import (
+    MAX_MESSAGE,
+    TOO_MANY_FAILURES,
+    build_breaker,
+    build_end,
+    build_interruption,
+    drop_inbox,
+    entry,
+)
 from alineod.domain.turn_starts import find_decision
 from alineod.wire.turns import TurnState
 
@@ -36,11 +44,19 @@ def rule_sandbox_gone(facts: AgentFacts) -> Decision | None:
         return Decision("held", Standing(ledger.reason, ledger.message, stalled=True), remove_pod(pod))
     if pod is not None and not pod.over and (waiting := _wait_for_place(facts, ledger)):
         return waiting  # it may still come back meanwhile
-    if cut := cut_turn(facts, ledger, end):
-        return Decision("turn_cut", Standing("Restoring", "its sandbox went in the middle of a turn"), (Append(cut),))
+    if cut := rule_turn_cut(facts):
+        return cut
     if ledger.pod is not None and end.own_fault and (stop := _stop_trying(facts, ledger, end)):
         return stop
     return _make_next(facts, ledger, end)
+
+
+def rule_turn_cut(facts: AgentFacts) -> Decision | None:
+    """The sandbox went in the middle of a turn: that is recorded before anything else follows."""
+    ledger, end = facts.ledger, find_end(facts)
+    if ledger is None or end is None or not (cut := cut_turn(facts, ledger, end)):
+        return None
+    return Decision("turn_cut", Standing("Restoring", "its sandbox went in the middle of a turn"), (Append(cut),))
 
 
 def _is_held(ledger: AgentState) -> bool:
@@ -78,7 +94,8 @@ def _give_up(facts: AgentFacts, ledger: AgentState, end: End, count: int) -> Dec
         return Decision("provisioning_failed", None, (Append(failed),))
     if ledger.state in FINISHED and ledger.turn.state is not TurnState.INTERRUPTED:
         released = entry(ledger, "released", ev.AgentReleased(reason="RestoreFailed", message=message))
-        return Decision("release", None, (Append((released,)), *remove_pod(facts.pod)))
+        dropped = drop_inbox(ledger, "released/dropped", "RestoreFailed")
+        return Decision("release", None, (Append((released, *dropped)), *remove_pod(facts.pod)))
     lost = build_end(ledger, Outcome.LOST, "RestoreFailed", message, epoch=facts.epoch)
     return Decision("lost", None, (Append(lost),))
 

@@ -94,7 +94,7 @@ class InboxMessage:
     id: str
     kind: str
     text: str
-    time: float = 0.0
+    waited: bool = False  # since before the agent was blocked: it is not what somebody decided about that
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ def rule_deleted(facts: SwarmFacts) -> Decision | None:
 
 def _end_run(facts: SwarmFacts, run: RunState, reason: str, message: str) -> tuple[Action, ...]:
     live = [agent for agent in facts.agents.values() if not agent.closed]
-    entries = [e for agent in live for e in build_end(agent, Outcome.ABORTED, reason, message)]
+    told = {key: heard.told for key, heard in facts.heard.items()}
+    entries = [e for one in live for e in build_end(one, Outcome.ABORTED, reason, message, **told.get(one.key, {}))]
     deleted = ev.RunDeleted(uid=run.uid, reason=reason, deletion_policy=run.deletion_policy)
     append = Append((*entries, Entry(id=f"{run.uid}/deleted", run=run.key, agent=None, body=deleted)))
     if run.deletion_policy == DeletionPolicy.DELETE:

@@ -150,12 +150,19 @@ def build_end(
     cut = build_interruption(agent, SupervisionSpec(), End(EndKind.DISRUPTION, reason, message), **told)[:1]
     ended = ev.AgentEnded(outcome=outcome, reason=reason, message=message, epoch=epoch)
     at = f"ended/{epoch}" if epoch else "ended"
-    entries = (*cut, entry(agent, at, ended))
+    entries = (*cut, entry(agent, at, ended), *drop_inbox(agent, f"{at}/dropped", reason))
     if agent.handle.settled:
         return entries
     number = agent.turn.number if agent.turn else None
-    settled = ev.HandleSettled(outcome=outcome, turn=number, error=message)
+    text = next((e.body.text for e in cut if isinstance(e.body, ev.AgentTurnInterrupted)), "")
+    settled = ev.HandleSettled(outcome=outcome, turn=number, result=text, error=message)
     return (*entries, entry(agent, f"{at}/settled", settled))
+
+
+def drop_inbox(agent: AgentState, at: str, reason: str) -> tuple[Entry, ...]:
+    """What was accepted and will never be delivered is recorded as dropped."""
+    ids = [message.id for message in agent.inbox]
+    return (entry(agent, at, ev.InboxDropped(ids=ids, reason=reason)),) if ids else ()
 
 
 def build_parent_lost(agent: AgentState, parent: str, epoch: int) -> tuple[Entry, ...]:

@@ -5,7 +5,7 @@ from collections import Counter
 from alineod.domain import events as ev
 from alineod.domain.events import Entry, LedgerState
 from alineod.domain.fold import CLEAN_TURN_LOST
-from alineod.domain.state import AgentState, InboxMessage, Interruption
+from alineod.domain.state import AgentState, InboxMessage, Interruption, Turn
 from alineod.domain.turn_ends import entry
 from alineod.wire.turns import TurnState
 
@@ -23,7 +23,7 @@ def build_turn_start(agent: AgentState, first_prompt: str) -> tuple[Entry, ...]:
     if turn is None:
         return (_start(agent, 1, f"{agent.uid}-1", first_prompt),)
     number = turn.number + 1
-    if turn.state is TurnState.INTERRUPTED and agent.state is LedgerState.RUNNING:
+    if _is_retried(agent, turn):
         return (_start(agent, number, turn.id, turn.prompt, attempt=turn.attempt + 1),)
     prompts = find_prompts(agent)
     return _deliver(agent, prompts[0]) if prompts else ()
@@ -38,7 +38,21 @@ def find_decision(agent: AgentState) -> InboxMessage | None:
     """The prompt by which somebody decided about a blocked agent: the first one after it was blocked."""
     if agent.state is not LedgerState.BLOCKED:
         return None
-    return next((prompt for prompt in find_prompts(agent) if prompt.time >= agent.state_since), None)
+    return next((prompt for prompt in find_prompts(agent) if not prompt.waited), None)
+
+
+def find_number(agent: AgentState, message: str) -> int:
+    """The turn that a prompt in the inbox will become, unless one before it is cut off."""
+    decision = find_decision(agent)
+    ids = [decision.id] if decision is not None else []
+    ids += [prompt.id for prompt in find_prompts(agent) if prompt.id not in ids]
+    retried = agent.turn is not None and _is_retried(agent, agent.turn)
+    last = (agent.turn.number if agent.turn else 1) + retried
+    return last + (ids.index(message) + 1 if message in ids else 1)
+
+
+def _is_retried(agent: AgentState, turn: Turn) -> bool:
+    return turn.state is TurnState.INTERRUPTED and agent.state is LedgerState.RUNNING
 
 
 def _deliver(agent: AgentState, prompt: InboxMessage) -> tuple[Entry, ...]:

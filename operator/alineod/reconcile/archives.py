@@ -179,12 +179,15 @@ async def _read_result(world: World, run: str, alias: str, turn: int) -> str:
 
 
 async def find_settled(world: World, agent: AgentState, turn: int) -> ev.HandleSettled | None:
-    """How a turn of the agent settled, from the ledger's rows since it was spawned."""
-    after = agent.spawned_seq
+    """How a turn of the agent settled, in whichever of its attempts: from the ledger's rows since it was spawned."""
+    after, attempts, turn_id = agent.spawned_seq, {turn}, ""
     while rows := await world.ledger.read(agent=agent.key, after=after):
         for row in rows:
-            if isinstance(row.body, ev.HandleSettled) and row.body.turn == turn:
-                return row.body
+            match row.body:
+                case ev.AgentTurnStarted(turn=number, turn_id=id_) if number == turn or id_ == turn_id:
+                    attempts, turn_id = {*attempts, number}, id_
+                case ev.HandleSettled(turn=number) if number in attempts:
+                    return row.body
         after = rows[-1].seq
     return None
 

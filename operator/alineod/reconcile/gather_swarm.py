@@ -1,5 +1,7 @@
 """The facts of one swarm: from the store, the ledger and its Agent objects."""
 
+from collections.abc import Iterable
+
 from alineod.crd.check import check_swarm
 from alineod.crd.objects import ADOPT, Agent, Swarm
 from alineod.domain.facts import (
@@ -9,10 +11,12 @@ from alineod.domain.facts import (
     SwarmObject,
     Trouble,
 )  # fmt: skip
-from alineod.domain.state import RunState
+from alineod.domain.journal import Heard
+from alineod.domain.state import AgentState, RunState
 from alineod.errors import Refused
 from alineod.kube.objects import AGENTS, SWARMS, Ref
 from alineod.reconcile.gather import is_renewed, read_object
+from alineod.reconcile.recall import recall_heard
 from alineod.reconcile.world import World
 
 
@@ -30,6 +34,7 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
         obj, invalid = _gather_swarm_object(swarm)
     agents = _read_members(world, key)
     members = _gather_members(agents, swarm)
+    states = {a.key: a for a in world.ledger.state.agents.values() if a.run == key}
     facts = SwarmFacts(
         now=world.now(),
         key=key,
@@ -41,7 +46,8 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
         kind_renewed=await _is_renewed(world, ledger, obj),
         members=members,
         taken=_taken(world, key, swarm, members),
-        agents={a.key: a for a in world.ledger.state.agents.values() if a.run == key},
+        agents=states,
+        heard=await _recall(world, states.values()) if _is_gone(ledger, obj) else {},
         stuck=_stuck(agents),
         replicated=_replicated(world),
         replicated_seq=world.ledger.acknowledged_seq if world.bucket else 0,
@@ -51,9 +57,16 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
 
 async def _is_renewed(world: World, run: RunState | None, obj: SwarmObject | None) -> bool:
     """Asked only where the run's own object is not there."""
-    if run is None or run.deleted or (obj is not None and obj.uid == run.uid):
-        return False
-    return await is_renewed(world, SWARMS, run.claimed_at)
+    return await is_renewed(world, SWARMS, run.claimed_at) if run is not None and _is_gone(run, obj) else False
+
+
+def _is_gone(run: RunState | None, obj: SwarmObject | None) -> bool:
+    """Whether the object of a run that has not ended is not there any more."""
+    return run is not None and not run.deleted and (obj is None or obj.uid != run.uid)
+
+
+async def _recall(world: World, agents: Iterable[AgentState]) -> dict[str, Heard]:
+    return {agent.key: await recall_heard(world, agent) for agent in agents if agent.turn_running and not agent.closed}
 
 
 def _gather_swarm_object(swarm: Swarm) -> tuple[SwarmObject, Trouble | None]:

@@ -8,12 +8,13 @@ from alineod.domain import events as ev
 from alineod.domain.events import Outcome, Row
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import entry
+from alineod.domain.turn_starts import find_number, find_prompts
 from alineod.errors import Conflict, NotFound
 from alineod.ledger.text import compute_clean_text
 from alineod.reconcile.archives import find_settled
 from alineod.reconcile.world import World
 
-SETTLING = (ev.HandleSettled, ev.AgentEnded)
+SETTLING = (ev.HandleSettled, ev.AgentEnded, ev.AgentReleased)
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,19 @@ async def queue_prompt(world: World, key: str, text: str, idempotency_key: str) 
         Conflict: `NotLive`, it has ended; `IdTaken`, the idempotency key stands for another prompt.
     """
     agent = read_agent(world, key)
-    if agent.closed or agent.released:
-        raise Conflict("NotLive", f"the agent {key} has ended ({agent.state}: {agent.message or agent.reason})")
+    _check_live(agent)
     text, idempotency_key = compute_clean_text(text), compute_clean_text(idempotency_key)
     message = ev.InboxQueued(id=idempotency_key, kind="prompt", text=text)
     rows = await world.ledger.append([entry(agent, f"inbox/{idempotency_key}", message)])
     if rows[0].body != message:
         raise Conflict("IdTaken", f"the idempotency key {idempotency_key} stands for another prompt: choose a new one")
+    _check_live(read_agent(world, key))  # it may have ended meanwhile, and nobody would ever deliver it
     return Accepted(idempotency_key, await _find_turn(world, key, rows[0].seq, idempotency_key))
+
+
+def _check_live(agent: AgentState) -> None:
+    if agent.closed or agent.released:
+        raise Conflict("NotLive", f"the agent {agent.key} has ended ({agent.state}: {agent.message or agent.reason})")
 
 
 async def _find_turn(world: World, key: str, seq: int, message: str) -> int:
@@ -73,10 +79,7 @@ async def _find_turn(world: World, key: str, seq: int, message: str) -> int:
             if isinstance(row.body, ev.InboxDelivered) and message in row.body.ids:
                 return row.body.turn
         after = rows[-1].seq
-    agent = read_agent(world, key)
-    ahead = [m.id for m in agent.inbox if m.kind == "prompt"]
-    last = agent.turn.number if agent.turn else 1
-    return last + (ahead.index(message) + 1 if message in ahead else 1)
+    return find_number(read_agent(world, key), message)
 
 
 async def read_result(world: World, key: str, turn: int | None, wait: float) -> Result:
@@ -115,19 +118,17 @@ async def _wait_for(changed: asyncio.Event, deadline: float) -> bool:
 
 async def _read_now(world: World, key: str, turn: int | None) -> Result:
     agent = read_agent(world, key)
-    handle = agent.handle
-    if handle.settled and (turn is None or handle.turn == turn or agent.closed):
+    handle, last = agent.handle, agent.turn.number if agent.turn else 0
+    if handle.settled and (turn is None or handle.turn == turn):
         return Result(handle.turn, handle.outcome, handle.result, handle.error, handle.error_kind)
-    if turn is not None and turn > _find_last(agent):
+    if turn is None:
+        return Result(None, None)
+    settled = await find_settled(world, agent, turn) if turn <= last else None
+    if settled is not None:
+        return Result(turn, settled.outcome, settled.result, settled.error, settled.error_kind or "")
+    if agent.closed or agent.released:
+        outcome = agent.outcome if agent.closed else Outcome.LOST
+        return Result(turn, outcome, error=f"it never came to its end: {agent.message or agent.reason}")
+    if turn > last + len(find_prompts(agent)) + 1:  # a turn that is cut may be tried again
         raise NotFound("TurnNotFound", f"the agent {key} has no turn {turn}, and no prompt that would become it")
-    past = agent.turn is not None and turn is not None and turn < agent.turn.number
-    settled = await find_settled(world, agent, turn) if past and turn is not None else None
-    if settled is None:
-        return Result(turn, None)
-    return Result(turn, settled.outcome, settled.result, settled.error, settled.error_kind or "")
-
-
-def _find_last(agent: AgentState) -> int:
-    """The highest number a turn of the agent has or will have by what is queued; a cut one may be tried again."""
-    queued = sum(message.kind == "prompt" for message in agent.inbox)
-    return (agent.turn.number if agent.turn else 0) + queued + 1
+    return Result(turn, None)

@@ -73,7 +73,7 @@ def test_too_many_own_faults_hold_the_agent_until_a_prompt_decides() -> None:
     held = build_blocked(TOO_MANY_FAILURES, sandbox_faults=2)
     decision = decide_agent(build_facts(ledger=held, pod=None))
     assert (decision.rule, decision.actions) == ("held", ())
-    decided = replace(held, inbox=(InboxMessage("m", "prompt", "again", NOW),), sandbox_faults=0)
+    decided = replace(held, inbox=(InboxMessage("m", "prompt", "again"),), sandbox_faults=0)
     assert has(decide_agent(build_facts(ledger=decided, pod=None)), CreatePod)
 
 
@@ -90,8 +90,8 @@ def test_the_breaker_opens_whatever_the_policy(own_fault: bool) -> None:
 @pytest.mark.behaviour("3.7")
 def test_a_blocked_agent_goes_on_with_a_prompt_that_was_given_since() -> None:
     cut = build_turn(state=TurnState.INTERRUPTED)
-    before = InboxMessage("m1", "prompt", "queued before", NOW - 9)
-    since = InboxMessage("m2", "prompt", "go on", NOW - 1)
+    before = InboxMessage("m1", "prompt", "queued before", waited=True)
+    since = InboxMessage("m2", "prompt", "go on")
     waiting = build_blocked("TurnInterrupted", turn=cut, inbox=(before,))
     assert decide_agent(build_facts(ledger=waiting)).rule == "idle"
     told = bodies(decide_agent(build_facts(ledger=replace(waiting, inbox=(before, since)))))
@@ -172,7 +172,7 @@ def test_a_finished_agent_keeps_its_outcome_when_its_sandboxes_fail() -> None:
 
 
 def test_an_agent_that_never_began_does_so_when_somebody_decides() -> None:
-    since = InboxMessage("m", "prompt", "go on", NOW - 1)
+    since = InboxMessage("m", "prompt", "go on")
     held = build_blocked(TOO_MANY_FAILURES, turn=None, last_clean_turn=None, inbox=(since,))
     (started,) = bodies(decide_agent(build_facts(ledger=held)))
     assert isinstance(started, ev.AgentTurnStarted)

@@ -1,6 +1,7 @@
 """The restore ladder as a table: what was seen of a sandbox, the rung that held or is tried, what is told."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
 from alineod.domain.ends import MAX_CRASHES, find_end
 from alineod.domain.events import LedgerState, Rung
-from alineod.domain.facts import AgentFacts, PodPhase
+from alineod.domain.facts import AgentFacts, PodPhase, Trouble
 from alineod.domain.gone_rules import STOP_GRACE
 from tests.unit.domain.builders import (
     NOW,
@@ -191,3 +192,25 @@ def test_a_turn_s_end_is_heard_before_its_container_s_restart_is_recorded() -> N
     restarted = build_pod(restarts=1, container_end=End(EndKind.OWN_FAULT, "OOMKilled", "memory"))
     decision = decide_agent(build_facts(ledger=running(), pod=restarted, reattached=False))
     assert (decision.rule, decision.actions) == ("turn_running", (Drive(1),))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"invalid": Trouble("InvalidSpec", "why")}, "InvalidSpec"),
+        ({"object": build_object(deleting=True)}, "Deleting"),
+    ],
+    ids=["its spec cannot be used", "its object is held by somebody"],
+)
+def test_a_turn_that_runs_goes_on_whatever_keeps_anything_new_from_beginning(
+    change: dict[str, Any], reason: str
+) -> None:
+    facts = replace(build_facts(ledger=running()), **change)
+    for goes_on, action in ((facts, Drive), (replace(facts, bridge=None, reattached=False), Probe)):
+        decision = decide_agent(goes_on)
+        assert decision.standing is not None
+        assert decision.standing.reason == reason
+        assert has(decision, action)
+    (cut, *_) = bodies(decide_agent(replace(facts, pod=None)))
+    assert isinstance(cut, ev.AgentTurnInterrupted)
+    assert decide_agent(replace(facts, ledger=build_ledger(), pod=None)).actions == ()

@@ -44,7 +44,7 @@ async def _rest(simulation: Simulation) -> None:
 
 
 @pytest.mark.behaviour("3.4", "11.10")
-@pytest.mark.parametrize("end", ["pod", "agent"])
+@pytest.mark.parametrize("end", ["pod", "agent", "swarm"])
 @pytest.mark.parametrize("replaced", [True, False])
 async def test_what_a_turn_had_said_begun_and_used_stands_in_its_interruption(end: str, replaced: bool) -> None:
     simulation, sandbox = await _in_a_turn()
@@ -55,11 +55,14 @@ async def test_what_a_turn_had_said_begun_and_used_stands_in_its_interruption(en
     if end == "pod":
         simulation.delete_pod("s-a")
     else:
-        uid = simulation.read(AGENTS, "s-a")["metadata"]["uid"]
-        await simulation.gateway.delete(AGENTS, NAMESPACE, "s-a", uid=uid)
+        kind, name = (AGENTS, "s-a") if end == "agent" else (SWARMS, "s")
+        uid = simulation.read(kind, name)["metadata"]["uid"]
+        await simulation.gateway.delete(kind, NAMESPACE, name, uid=uid)
     await simulation.settle()
     (cut,) = [row.body for row in simulation.stored.rows if isinstance(row.body, ev.AgentTurnInterrupted)]
     assert (cut.turn, cut.text, cut.tools) == (2, "let me see", ["bash"])
+    handle = simulation.ledger.state.agents[KEY].handle
+    assert (handle.turn, handle.result) == (2, "let me see")
     assert cut.usage == Usage(input_tokens=40, output_tokens=2)
     assert simulation.ledger.state.agents[KEY].usage.input_tokens == before.input_tokens + 40
     await simulation.drivers.close()

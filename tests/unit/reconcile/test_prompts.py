@@ -1,0 +1,111 @@
+"""What a prompt is told of its turn, and what is said of a turn whatever became of it and of its agent."""
+
+from typing import Any
+
+import pytest
+
+from alineod.domain import events as ev
+from alineod.domain.events import LedgerState, Outcome
+from alineod.errors import NotFound
+from alineod.kube.objects import AGENTS, SWARMS
+from alineod.reconcile.prompts import Result, queue_prompt, read_result
+from tests.unit.reconcile.simulation import NAMESPACE, Simulation
+
+KEY = f"{NAMESPACE}/s-a"
+MODEL = {"harness": {"model": {"provider": "openai", "id": "m"}}}
+
+
+async def _started(policy: str = "Settle", prompt: str = "one") -> Simulation:
+    simulation = Simulation()
+    spec: dict[str, Any] = {"defaults": MODEL, "agents": [{"name": "a", "prompt": prompt}]}
+    spec["supervision"] = {"onInterruption": policy}
+    simulation.gateway.write(SWARMS, {"metadata": {"name": "s", "namespace": NAMESPACE}, "spec": spec})
+    await simulation.settle()
+    return simulation
+
+
+async def _prompt(simulation: Simulation, text: str) -> int:
+    return (await queue_prompt(simulation.world, KEY, text, f"key of {text}")).turn
+
+
+async def _read(simulation: Simulation, turn: int) -> Result:
+    return await read_result(simulation.world, KEY, turn, 0)
+
+
+async def _finish(simulation: Simulation, text: str) -> None:
+    """The turn that runs ends well, and what follows it has its time."""
+    for _, pod in simulation.kubelets.find("s-a"):
+        simulation.sandboxes.finish(pod, text)
+    await simulation.settle()
+
+
+async def _delete(simulation: Simulation) -> None:
+    uid = simulation.read(AGENTS, "s-a")["metadata"]["uid"]
+    await simulation.gateway.delete(AGENTS, NAMESPACE, "s-a", uid=uid)
+    await simulation.settle()
+
+
+async def test_a_decision_about_a_blocked_agent_goes_before_what_waited() -> None:
+    simulation = await _started("Ask", "HANG")
+    assert await _prompt(simulation, "queued before") == 2
+    simulation.kubelets.vanish("s-a")
+    await simulation.settle()
+    assert simulation.ledger.state.agents[KEY].state is LedgerState.BLOCKED
+    assert await _prompt(simulation, "the decision") == 2
+    await simulation.settle()
+    assert (await _read(simulation, 2)).result.endswith("the decision")
+    assert (await _read(simulation, 3)).result == "did: queued before"
+    await simulation.drivers.close()
+
+
+@pytest.mark.parametrize("step", [-3600.0, 3600.0], ids=["back", "ahead"])
+async def test_what_is_a_decision_does_not_depend_on_the_clock(step: float) -> None:
+    simulation = await _started("Ask", "HANG")
+    simulation.kubelets.vanish("s-a")
+    await simulation.settle()
+    simulation.clock.advance(step)
+    await _prompt(simulation, "the decision")
+    await simulation.settle()
+    assert (await _read(simulation, 2)).result.endswith("the decision")
+    await simulation.drivers.close()
+
+
+async def test_who_waits_for_a_turn_that_is_tried_again_gets_what_came_of_it() -> None:
+    simulation = await _started("Retry", "HANG")
+    simulation.kubelets.vanish("s-a")
+    await simulation.settle()
+    assert (await _read(simulation, 1)).outcome is None
+    await _finish(simulation, "at last")
+    assert (await _read(simulation, 1)).result == "at last"
+    assert (await _read(simulation, 2)).result == "at last"
+    await simulation.drivers.close()
+
+
+async def test_a_turn_has_its_own_result_also_when_its_agent_is_gone() -> None:
+    simulation = await _started()
+    assert await _prompt(simulation, "two") == 2
+    await simulation.settle()
+    await _delete(simulation)
+    assert [(await _read(simulation, turn)).result for turn in (1, 2)] == ["did: one", "did: two"]
+    await simulation.drivers.close()
+
+
+async def test_what_was_accepted_and_is_never_delivered_is_recorded_and_said() -> None:
+    simulation = await _started()
+    assert await _prompt(simulation, "HANG") == 2
+    await simulation.settle()
+    assert await _prompt(simulation, "three") == 3
+    await _delete(simulation)
+    (dropped,) = [row.body for row in simulation.stored.rows if isinstance(row.body, ev.InboxDropped)]
+    assert dropped == ev.InboxDropped(ids=["key of three"], reason="Deleted")
+    result = await _read(simulation, 3)
+    assert (result.turn, result.outcome, result.result) == (3, Outcome.ABORTED, "")
+    assert "the Agent object was deleted" in result.error
+    await simulation.drivers.close()
+
+
+async def test_a_turn_that_will_never_be_is_not_waited_for() -> None:
+    simulation = await _started()
+    with pytest.raises(NotFound):
+        await _read(simulation, 9)
+    await simulation.drivers.close()
