@@ -1,11 +1,12 @@
 """The passes over an Agent and a Swarm: the same loop of facts, decision and actions, then the status."""
 
 import logging
+from dataclasses import replace
 
 from alineod.crd.objects import Agent, Swarm
-from alineod.domain.actions import Decision, Standing
+from alineod.domain.actions import Append, Decision, Standing
 from alineod.domain.agent_rules import decide_agent
-from alineod.domain.facts import SwarmFacts
+from alineod.domain.facts import AgentFacts, SwarmFacts
 from alineod.domain.status import compute_agent_status, compute_swarm_status
 from alineod.domain.swarm_rules import decide_swarm
 from alineod.errors import Conflict, NotFound, Refused, Unavailable
@@ -45,6 +46,8 @@ async def run_agent_pass(world: World, key: str) -> float | None:
     for _ in range(MAX_STEPS):
         facts, agent = await gather_agent(world, key)
         decision = decide_agent(facts)
+        if has_moved(world, facts) and any(isinstance(action, Append) for action in decision.actions):
+            continue  # a turn has ended meanwhile, say: that must not be recorded once more, in other words
         _say(world, key, decision)
         try:
             changed = [await apply_agent_action(world, facts, action) for action in decision.actions]
@@ -66,6 +69,14 @@ async def run_agent_pass(world: World, key: str) -> float | None:
             await write_status(world, AGENTS, agent, status.model_dump(mode="json", by_alias=True, exclude_none=True))
             world.wake(Ref(SWARMS, agent.metadata.namespace, agent.spec.swarm))
     return decision.again_after
+
+
+def has_moved(world: World, facts: AgentFacts) -> bool:
+    """Whether the ledger says something else of the agent by now, but for what was read of its journal."""
+    now = world.ledger.state.agents.get(facts.key)
+    if now is facts.ledger:
+        return False
+    return now is None or facts.ledger is None or replace(now, journal_seq=facts.ledger.journal_seq) != facts.ledger
 
 
 async def run_swarm_pass(world: World, key: str) -> float | None:

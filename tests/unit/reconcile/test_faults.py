@@ -4,13 +4,17 @@ from dataclasses import replace
 
 import pytest
 
+from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
 from alineod.domain.actions import AbortTurn
 from alineod.domain.agent_rules import decide_agent
+from alineod.domain.causes import End, EndKind
 from alineod.domain.journal import Heard
+from alineod.domain.turn_ends import build_interruption
 from alineod.errors import Denied
-from alineod.kube.objects import AGENTS, NAMESPACES, PODS, SWARMS, Json, read_uid
+from alineod.kube.objects import AGENTS, NAMESPACES, PODS, SWARMS, Json, Ref, Resource, read_uid
 from alineod.reconcile.gather import gather_agent
+from alineod.reconcile.passes import run_agent_pass
 from alineod.reconcile.prompts import queue_prompt
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 
@@ -127,4 +131,25 @@ async def test_nobody_waits_for_a_turn_whose_namespace_is_being_deleted(going: b
     simulation.world.store.put(PODS, simulation.read(PODS, "s-a-1"))
     facts, _ = await gather_agent(simulation.world, f"{NAMESPACE}/s-a")
     assert any(isinstance(action, AbortTurn) for action in decide_agent(facts).actions) is going
+    await simulation.drivers.close()
+
+
+async def test_a_turn_that_ends_while_a_pass_looks_settles_once() -> None:
+    simulation = await _settled(_swarm({"name": "a", "prompt": "HANG"}))
+    key = f"{NAMESPACE}/s-a"
+    agent = simulation.ledger.state.agents[key]
+    simulation.gateway.objects.remove(Ref(AGENTS, NAMESPACE, "s-a"))
+    read = simulation.world.gateway.get
+
+    async def read_late(kind: Resource, namespace: str, name: str) -> Json:
+        if kind is AGENTS and not simulation.ledger.state.agents[key].handle.settled:
+            cut = build_interruption(agent, SupervisionSpec(), End(EndKind.DISRUPTION, "Seen", "by its driver"))
+            await simulation.ledger.append(cut)
+        return await read(kind, namespace, name)
+
+    simulation.world.gateway.get = read_late  # type: ignore[method-assign]
+    await run_agent_pass(simulation.world, key)
+    settled = [row.body for row in simulation.stored.rows if isinstance(row.body, ev.HandleSettled)]
+    assert [one.turn for one in settled] == [1]
+    assert simulation.ledger.state.agents[key].closed
     await simulation.drivers.close()
