@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from alineod.wire.turns import Session, TurnError, TurnState, Usage
-
-NO_USAGE = Usage()
+from alineod.wire.usage import NO_USAGE
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from alineod.bridge.usage import add_usage
 from alineod.wire.turns import (
     ErrorKind,
     JournalRecord,
@@ -20,6 +19,7 @@ from alineod.wire.turns import (
     TurnState,
     Usage,
 )
+from alineod.wire.usage import add_usage, parse_usage
 
 
 @dataclass(frozen=True)
@@ -218,9 +218,9 @@ def build_interruption(known: KnownTurn, records: Iterable[JournalRecord], parti
             case "message":
                 said = "" if record.data.get("error") else str(record.data.get("text") or "")
                 text = said or text
-                usage = add_usage(usage, msgspec.convert(record.data.get("usage") or {}, Usage))
+                usage = add_usage(usage, parse_usage(record.data))
             case "compaction":
-                usage = add_usage(usage, msgspec.convert(record.data.get("usage") or {}, Usage))
+                usage = add_usage(usage, parse_usage(record.data))
             case "tool.started":
                 tools.append(str(record.data.get("name")))
             case _:

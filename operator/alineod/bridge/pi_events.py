@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from alineod.bridge.harness import Outcome
-from alineod.bridge.usage import add_usage
 from alineod.wire.turns import ErrorKind, TurnError, TurnState, Usage
+from alineod.wire.usage import add_usage
 
 Record = dict[str, Any]
 

@@ -189,7 +189,8 @@ class Turns:
         if self._running is not None:
             message = "the sandbox was shut down in the middle of the turn"
             self._running.watch.stop(Stop(ErrorKind.INTERRUPTED, message))
-            await asyncio.wait([self._running.ended])
+            # The task ends without an end of the turn where that cannot be written.
+            await asyncio.wait([self._running.ended, task], return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait([task], timeout=cut_grace)
         task.cancel()  # the next container of this pod cuts it, if there is one
         await asyncio.gather(task, return_exceptions=True)

@@ -5,7 +5,6 @@ What decides is this state and what is observed now. Nothing is in it that is no
 
 from collections.abc import Iterable
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 from functools import singledispatch
 from typing import Any
 
@@ -24,11 +23,11 @@ from alineod.domain.state import (
     State,
     Turn,
 )  # fmt: skip
-from alineod.wire.turns import TurnState, Usage
+from alineod.wire.turns import TurnState
+from alineod.wire.usage import add_usage
 
 CLEAN_TURN_LOST = "CleanTurnLost"
 MAX_SETBACKS = 8  # that an agent is told of at the head of its next prompt, the newest of them
-LARGEST_AMOUNT = 10**12  # US dollars; what is more is no price
 
 
 def fold(state: State, rows: Iterable[Row]) -> State:
@@ -71,32 +70,6 @@ def _spawn(row: Row, key: str, body: ev.AgentSpawned, before: AgentState | None)
     if before is None:
         return fresh
     return replace(fresh, incarnation=before.incarnation, first_incarnation=before.incarnation + 1)
-
-
-def add_usage(one: Usage, other: Usage) -> Usage:
-    """The sum, which never goes down; the money is unknown from the first part on whose money is.
-
-    What a sandbox says about its money may be anything: what is no amount is not known.
-    """
-    usd = None
-    if one.usd is not None or other.usd is not None:
-        known = [_parse_money(usage) for usage in (one, other)]
-        usd = None if None in known else str(sum(filter(None, known), Decimal(0)))
-    return Usage(
-        input_tokens=one.input_tokens + max(other.input_tokens, 0),
-        output_tokens=one.output_tokens + max(other.output_tokens, 0),
-        usd=usd,
-    )
-
-
-def _parse_money(usage: Usage) -> Decimal | None:
-    if usage.usd is None:
-        return None if usage.input_tokens or usage.output_tokens else Decimal(0)
-    try:
-        amount = Decimal(usage.usd)
-    except InvalidOperation:
-        return None
-    return amount if amount.is_finite() and 0 <= amount < LARGEST_AMOUNT else None
 
 
 @singledispatch

@@ -10,7 +10,6 @@ from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
 from alineod.domain.causes import End, EndKind
 from alineod.domain.events import Entry
-from alineod.domain.fold import add_usage
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_interruption, build_turn_end, entry
 from alineod.wire.turns import (
@@ -23,11 +22,11 @@ from alineod.wire.turns import (
     TurnState,
     Usage,
 )
+from alineod.wire.usage import MOST_TOKENS, NO_USAGE, add_usage, parse_usage
 
 MAX_LIVE = 1 << 20  # characters of a running message that are kept in case it is cut off
 MOST_TOOLS = 256  # of a turn, newest last
 LONGEST_NAME = 128  # characters of a tool's name
-MOST_TOKENS = 10**12  # of one message; what is more is no number of tokens
 ENDED = "turn.ended"
 GAPS = (JOURNAL_DAMAGED, JOURNAL_LOST)  # records that say by themselves which numbers stand for nothing
 LOST = End(
@@ -35,7 +34,6 @@ LOST = End(
     "JournalLost",
     "its journal in the sandbox is gone: what it did beyond what was heard is not known",
 )
-NO_USAGE = Usage()
 
 
 @dataclass(frozen=True)
@@ -182,15 +180,6 @@ def _hear_live(heard: Heard, record: JournalRecord) -> Heard:
             return replace(heard, text=heard.whole, writing=False)
         case _:
             return heard
-
-
-def parse_usage(data: Mapping[str, Any]) -> Usage:
-    """What a record says was used; nothing where that is no usage."""
-    try:
-        usage = msgspec.convert(data.get("usage") or {}, Usage)
-    except msgspec.ValidationError:
-        return NO_USAGE
-    return usage if max(usage.input_tokens, usage.output_tokens) <= MOST_TOKENS else NO_USAGE
 
 
 def _text(data: Mapping[str, Any]) -> str:

@@ -30,10 +30,11 @@ from alineod.crd.status import (
 from alineod.domain.actions import Standing
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, SwarmFacts, Trouble
-from alineod.domain.fold import CLEAN_TURN_LOST, add_usage
+from alineod.domain.fold import CLEAN_TURN_LOST
 from alineod.domain.life_rules import ENTRY_REMOVED
 from alineod.domain.state import AgentState, Checkpoint, Interruption, RunState, is_of_run
 from alineod.wire.turns import Usage
+from alineod.wire.usage import add_usage
 
 PHASES: Mapping[LedgerState, Phase] = {
     LedgerState.SPAWNING: Phase.WAITING,

@@ -16,7 +16,7 @@ from alineod.domain import events, fold, kept, state
 from alineod.domain.state import State
 from alineod.ledger import chain, records
 from alineod.ledger.chain import Head
-from alineod.wire import archives, base, turns
+from alineod.wire import archives, base, turns, usage
 
 
 @dataclass(frozen=True)
@@ -53,5 +53,5 @@ def parse_saved(saved: Saved) -> State | None:
 @cache
 def compute_version() -> str:
     """A digest of the source of everything that a fold is made by and of."""
-    modules: tuple[ModuleType, ...] = (events, fold, kept, state, turns, archives, base, chain, records)
+    modules: tuple[ModuleType, ...] = (events, fold, kept, state, turns, usage, archives, base, chain, records)
     return hashlib.sha256("".join(map(inspect.getsource, modules)).encode()).hexdigest()

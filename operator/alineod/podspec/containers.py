@@ -121,7 +121,7 @@ def build_agent(key: str, agent: AgentObject, incarnation: int, context: PodCont
         "imagePullPolicy": context.pull_policy,
         "command": ["alineod", "bridge"],
         "workingDir": at.WORKSPACE,
-        "env": _env(_identity(key, agent, incarnation) | _agent_env(spec)),
+        "env": _env(_identity(key, agent, incarnation) | _agent_env(spec, context)),
         "ports": [{"name": "bridge", "containerPort": BRIDGE_PORT}],
         "livenessProbe": dict(LIVENESS),
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": "bridge"}, "periodSeconds": 5},
@@ -132,7 +132,7 @@ def build_agent(key: str, agent: AgentObject, incarnation: int, context: PodCont
     }
 
 
-def _agent_env(spec: AgentSpec) -> dict[str, str]:
+def _agent_env(spec: AgentSpec, context: PodContext) -> dict[str, str]:
     names = [
         {"name": c.name, "secret": c.secret_key_ref.name, "key": c.secret_key_ref.key} for c in spec.harness.credentials
     ]
@@ -150,6 +150,6 @@ def _agent_env(spec: AgentSpec) -> dict[str, str]:
         "ALINEO_CREDENTIAL_NAMES": json.dumps(names),
         "ALINEO_HARNESS": json.dumps(harness),
         "ALINEO_SETUP": spec.sandbox.setup,
-        "ALINEO_CHECKPOINT": "true" if spec.checkpoint else "false",
         "ALINEO_DRAIN_GRACE": f"{spec.sandbox.drain_grace:g}",
+        "ALINEO_CUT_GRACE": str(context.cut_grace),
     }

@@ -19,7 +19,11 @@ class SandboxDefaults:
 
 @dataclass(frozen=True)
 class PodContext:
-    """`operator_url` is where the sandbox reaches the operator; seconds for `upload_grace`, after a turn's own."""
+    """`operator_url` is where the sandbox reaches the operator.
+
+    Seconds that a sandbox which is asked to end has after its turn's own: `cut_grace` to cut the archive,
+    `upload_grace` to bring it into the bucket.
+    """
 
     agent_image: str
     sandbox_image: str
@@ -27,6 +31,7 @@ class PodContext:
     operator_url: str
     epoch: int
     keep: int = 3
+    cut_grace: int = 30
     upload_grace: int = 45
     defaults: SandboxDefaults = field(default_factory=SandboxDefaults)
 

@@ -13,6 +13,8 @@ from alineod.podspec.context import Json, PodContext
 from alineod.podspec.overlay import lay_over
 from alineod.podspec.volumes import build_volumes
 
+LAST_WORDS = 5  # s in which what has ended says so
+
 
 def build_pod(key: str, agent: AgentObject, incarnation: int, context: PodContext) -> Json:
     """The pod, with the person's overlay on it.
@@ -58,7 +60,10 @@ def _build_spec(key: str, agent: AgentObject, incarnation: int, context: PodCont
         "restartPolicy": "Always",
         "enableServiceLinks": False,
         "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": ceil(sandbox.drain_grace) + context.upload_grace + 5,
+        "terminationGracePeriodSeconds": ceil(sandbox.drain_grace)
+        + context.cut_grace
+        + context.upload_grace
+        + LAST_WORDS,
         "securityContext": {
             "fsGroup": sandbox.run_as_group,
             "seccompProfile": {"type": "RuntimeDefault"},

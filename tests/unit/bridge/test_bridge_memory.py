@@ -179,3 +179,10 @@ def test_an_interruption_says_what_survived() -> None:
     assert result.usage == Usage(input_tokens=21, output_tokens=4, usd=None)
     assert result.error == TurnError(kind=ErrorKind.INTERRUPTED, message="gone")
     assert build_interruption(known, events, "half a sen", "gone").text == "half a sen"
+
+
+@pytest.mark.parametrize("usage", [{"inputTokens": "x"}, {"inputTokens": 1, "usd": "much"}, 7])
+def test_a_usage_that_is_none_keeps_no_bridge_from_its_last_word(usage: object) -> None:
+    events = [*CLEAN, started(3, turn=2), record(4, "message", 2, {"text": "so far", "usage": usage})]
+    result = build_interruption(recall(events).turns[2], events, "", "gone")
+    assert (result.text, result.usage.usd) == ("so far", None)

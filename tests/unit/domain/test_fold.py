@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from alineod.domain import events as ev
 from alineod.domain.events import AnyBody, LedgerState, Outcome, Row, Rung
-from alineod.domain.fold import MAX_SETBACKS, add_usage, fold
+from alineod.domain.fold import MAX_SETBACKS, fold
 from alineod.domain.kept import KEPT_CHECKPOINTS
 from alineod.domain.state import AgentState, Handle, State
 from alineod.domain.turn_starts import build_preface
 from alineod.wire.turns import ErrorKind, Session, TurnError, TurnState, Usage
+from alineod.wire.usage import add_usage
 from tests.unit.domain.rows import ROWS
 
 RUN, AGENT = "default/survey", "default/survey-lead"

@@ -97,10 +97,13 @@ def test_the_cluster_leaves_a_pod_on_a_silent_node_as_long_as_the_policy_says(po
     }
 
 
-def test_the_pod_ends_only_after_the_grace_of_a_turn_and_that_of_its_upload() -> None:
+def test_the_pod_ends_only_after_the_grace_of_a_turn_of_its_archive_and_of_its_upload() -> None:
     pod = _build(sandbox={"drainGrace": "90.5s"})
     assert {"name": "ALINEO_DRAIN_GRACE", "value": "90.5"} in _container(pod, "agent")["env"]
-    assert pod["spec"]["terminationGracePeriodSeconds"] == 91 + CONTEXT.upload_grace + 5
+    assert {"name": "ALINEO_CUT_GRACE", "value": str(CONTEXT.cut_grace)} in _container(pod, "agent")["env"]
+    uploads = {"name": "ALINEO_DRAIN_GRACE", "value": str(CONTEXT.upload_grace)}
+    assert uploads in _container(pod, "checkpointer")["env"]
+    assert pod["spec"]["terminationGracePeriodSeconds"] > 91 + CONTEXT.cut_grace + CONTEXT.upload_grace
 
 
 def test_a_bridge_that_hangs_is_killed_soon_and_not_after_the_grace_of_a_turn() -> None:
