@@ -78,13 +78,13 @@ def find_unrecorded(case: Case) -> Iterator[str]:
 
 
 def find_wrong_cut(case: Case) -> Iterator[str]:
-    """A turn is cut where the fault cuts it, and no other; none is said to have failed."""
+    """A turn is cut where the fault cuts it, and no other; none ends in another way."""
+    ends = {"Clean"} if case.expected.cuts is Cuts.NEVER else {"Clean", case.expected.end}
     for number, turn in sorted(case.settled.turns.items()):
-        wrong = [end for end in turn.ends if end == "Failed" or (case.expected.cuts is Cuts.NEVER and end != "Clean")]
-        if wrong:
+        if wrong := [end for end in turn.ends if end not in ends]:
             yield f"turn {number} has ended as {', '.join(wrong)}, and the fault does that to none"
     struck = case.settled.turns.get(case.before.last, Turn())
-    if case.expected.cuts is Cuts.MUST and case.column in TURNING and struck.ends[:1] != ("Interrupted",):
+    if case.expected.cuts is Cuts.MUST and case.column in TURNING and struck.ends[:1] != (case.expected.end,):
         yield f"turn {case.before.last} ran when the fault struck and was not cut: {', '.join(struck.ends) or 'no end'}"
 
 

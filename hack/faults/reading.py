@@ -105,6 +105,8 @@ def _settle(read: Read, row: Json, body: Json) -> Read:
 
 
 def _retry(read: Read, _: Json, body: Json) -> Read:
+    if body["data"].get("phase") != "started":
+        return read
     turn = read.turns.get(body["turn"], Turn())
     return _with_turn(read, body["turn"], replace(turn, retries=turn.retries + 1))
 
@@ -151,7 +153,7 @@ STEPS: Mapping[str, Callable[[Read, Json, Json], Read]] = {
     "agent.checkpointed": _save,
     "agent.checkpoint_uploaded": _save,
     "handle.settled": _settle,
-    "harness.retry.started": _retry,
+    "harness.retry": _retry,
     "wait.resolved": lambda read, row, _: replace(read, waits=(*read.waits, row["seq"])),
 }
 """What each event but a turn's start and ends does to what is known; other events do nothing."""

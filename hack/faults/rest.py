@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 
 import pykube
 
@@ -35,13 +34,18 @@ def find_unrest(agent: Json | None, pod: Json | None) -> str:
 def wait_rest(stage: Stage, limit: float = LIMIT) -> Mapping[str, str]:
     """Wait until everybody rests; by name what those are instead who do not within `limit` seconds."""
     end, quiet = time.monotonic() + limit, 0
-    unrest: Mapping[str, str] = {}
-    while quiet < LOOKS and time.monotonic() < end:
-        with suppress(OSError, pykube.exceptions.PyKubeError):
+    nobody = {name_of(column): "nobody could look at it for long enough" for column in stage.columns}
+    unrest: Mapping[str, str] = nobody
+    while time.monotonic() < end:
+        try:
             unrest = _look(stage)
-            quiet = 0 if unrest else quiet + 1
+        except (OSError, pykube.exceptions.PyKubeError) as error:
+            unrest = dict.fromkeys(nobody, f"it could not be looked at: {error}")
+        quiet = 0 if unrest else quiet + 1
+        if quiet == LOOKS:
+            return {}
         time.sleep(LOOK)
-    return unrest
+    return unrest or nobody
 
 
 def _look(stage: Stage) -> Mapping[str, str]:

@@ -2,7 +2,8 @@
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from hack.demo.run import DemoError
 from hack.faults import scene
@@ -26,9 +27,25 @@ def prepare(stage: Stage) -> None:
     Raises:
         DemoError: somebody did not get there.
     """
-    if stage.row in NODE_ROWS:
-        spread_operators(stage.world, STRUCK if stage.row is Row.OPERATOR_AND_NODE_GONE else "")
-        stage.target.kubectl("cordon", KEPT)
+    with _all_where_it_strikes(stage):
+        _bring_into_states(stage)
+
+
+@contextmanager
+def _all_where_it_strikes(stage: Stage) -> Iterator[None]:
+    """A row that strikes a node finds everybody on it."""
+    if stage.row not in NODE_ROWS:
+        yield
+        return
+    spread_operators(stage.world, STRUCK if stage.row is Row.OPERATOR_AND_NODE_GONE else "")
+    stage.target.kubectl("cordon", KEPT)
+    try:
+        yield
+    finally:
+        stage.target.kubectl("uncordon", KEPT)
+
+
+def _bring_into_states(stage: Stage) -> None:
     stage.world.apply(stage.namespace, scene.build_first_swarm(stage.tag, stage.needs, stage.columns))
     _wait_saved(stage, 1)
     for turn in range(2, stage.needs.clean_turns + 1):
@@ -38,8 +55,6 @@ def prepare(stage: Stage) -> None:
     stage.api.result(f"{stage.namespace}/{name_of(Column.DONE)}", turn=1)
     cut = _begin_states(stage)
     _wait_states(stage, cut)
-    if stage.row in NODE_ROWS:
-        stage.target.kubectl("uncordon", KEPT)
 
 
 def build_tag() -> str:

@@ -19,9 +19,9 @@ NOTICED_LIMIT = 90.0  # s
 
 @contextmanager
 def stop(stage: Stage) -> Iterator[None]:
-    _change(stage, "stop")
-    stage.release()
     try:
+        _change(stage, "stop")
+        stage.release()
         _wait_noticed(stage)
         yield
     finally:
@@ -30,9 +30,9 @@ def stop(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def cut(stage: Stage) -> Iterator[None]:
-    _change(stage, "cut")
-    stage.release()
     try:
+        _change(stage, "cut")
+        stage.release()
         _wait_noticed(stage)
         yield
     finally:
@@ -71,14 +71,15 @@ def drain(stage: Stage) -> Iterator[None]:
     drained = subprocess.Popen(
         [*stage.target.build_kubectl(), *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
-    time.sleep(1)
-    stage.release()
-    _, said = drained.communicate()
     try:
+        time.sleep(1)
+        stage.release()
+        _, said = drained.communicate()
         if drained.returncode:
             raise DemoError(f"kubectl drain failed: {said.decode()[-500:]}")
         yield
     finally:
+        drained.kill()
         stage.target.kubectl("uncordon", STRUCK)
 
 

@@ -15,8 +15,7 @@ from tests.unit.domain.builders import running
 
 POLICY = SupervisionSpec()
 NAMES = (
-    "turn.started", "tool.started", "tool.ended", "compaction.started", "compaction.ended", "retry.started",
-    "retry.ended", "permission.refused", "message",
+    "turn.started", "tool.started", "tool.ended", "compaction", "retry", "permission.refused", "message",
 )  # fmt: skip
 
 

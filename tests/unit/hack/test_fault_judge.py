@@ -189,6 +189,7 @@ BROKEN: dict[str, tuple[str, Evidence, str]] = {
     "not cut by what cuts everybody": (
         "cut", replace(with_settled(CLEAN), row="bridge-killed"), "turn 2 ran when the fault struck",
     ),
+    "cut and not failed": ("cut", replace(GOOD, row="harness-killed"), "turn 2 has ended as Interrupted"),
     "failed": ("cut", with_settled(with_event(9, "agent.turn_failed")), "turn 2 has ended as Failed"),
     "its text lost": ("told", with_settled(with_payload(9, text="")), "the text '' is kept"),
     "another text": ("told", with_settled(with_payload(9, text="Else")), "the text 'Else' is kept"),
@@ -230,7 +231,7 @@ def test_every_invariant_is_shown_to_fail() -> None:
 
 
 def test_a_retry_of_the_harness_may_ask_again() -> None:
-    retried = [*ASKED[:8], row(8.5, "harness.retry.started", turn=2), *ASKED[8:]]  # type: ignore[arg-type]
+    retried = [*ASKED[:8], row(8.5, "harness.retry", turn=2, data={"phase": "started"}), *ASKED[8:]]  # type: ignore[arg-type]
     asked = [*GOOD.asked, request("Turn 1.", "Turn 2.")]
     assert not [one for one in judge(with_rows(retried, asked=asked), Column.WITH_TEXT) if one.startswith("once")]
 
