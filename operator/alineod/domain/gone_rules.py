@@ -25,7 +25,8 @@ from alineod.domain.turn_ends import (
 from alineod.domain.turn_starts import find_decision
 from alineod.wire.turns import TurnState
 
-PLACE_INTERVAL = 1.0  # s between looks for a place among those that are brought back
+PLACE_INTERVAL = 1.0  # s until the making of a pod is looked at
+WAIT_INTERVAL = 10.0  # s between looks for a place among those that are brought back, should nobody give one up
 REFUSED_AGAIN = 30.0  # s until a pod that the API server refused is asked for again
 STOP_GRACE = 10  # s that a sandbox has which nobody waits for
 MAX_SANDBOXES = 3  # sandboxes in a row that never came up, before the agent is given up
@@ -121,7 +122,7 @@ def _wait_for_place(facts: AgentFacts, ledger: AgentState) -> Decision | None:
     if ledger.pod is None or facts.restores_left > 0:
         return None
     message = f"the sandbox {ledger.pod.name} is gone; others are being brought back first"
-    return Decision("wait_for_place", Standing("WaitingForPlace", message), again_after=PLACE_INTERVAL)
+    return Decision("wait_for_place", Standing("WaitingForPlace", message), again_after=WAIT_INTERVAL)
 
 
 def cut_turn(facts: AgentFacts, ledger: AgentState, end: End | None) -> tuple[Entry, ...]:

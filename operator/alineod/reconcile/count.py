@@ -13,7 +13,7 @@ from alineod.domain.status import PHASES
 from alineod.kube.objects import PODS, Ref, read_uid
 from alineod.ledger.port import Ledger
 from alineod.metrics import Metrics
-from alineod.reconcile.places import count_places
+from alineod.reconcile.places import find_holders
 from alineod.reconcile.world import World
 
 PERIOD = 5.0  # s
@@ -69,9 +69,9 @@ def show_states(world: World, metrics: Metrics) -> None:
     state = world.ledger.state
     live = [a for a in state.agents.values() if a.run in state.runs and not state.runs[a.run].deleted]
     metrics.set_agents(dict(Counter(str(PHASES[agent.state]) for agent in live)))
-    in_flight = count_places(world)
-    waiting = sum(_is_away(world, agent) and agent.key not in world.term.places for agent in live)
-    metrics.set_restores(in_flight, waiting)
+    in_flight = find_holders(world)
+    waiting = sum(_is_away(world, agent) and agent.key not in in_flight for agent in live)
+    metrics.set_restores(len(in_flight), waiting)
 
 
 def _is_away(world: World, agent: AgentState) -> bool:

@@ -29,6 +29,7 @@ from alineod.kube.objects import (
     build_ref,
     is_leaving,
     read_label,
+    read_uid,
 )
 from alineod.podspec import names
 from alineod.podspec.observe import parse_pod, parse_time
@@ -233,9 +234,13 @@ def _gather_object(world: World, agent: Agent, swarm: Swarm | None) -> tuple[Age
 async def _gather_pods(world: World, key: str, ledger: AgentState | None) -> list[PodFacts]:
     namespace, name = key.split("/")
     pods = [parse_pod(raw) for raw in world.store.find_by_agent(PODS, namespace, name)]
-    if ledger is None or ledger.pod is None or ledger.closed or any(pod.uid == ledger.pod.uid for pod in pods):
+    if ledger is None or ledger.pod is None or ledger.closed or ledger.pod.uid in world.term.gone:
+        return pods
+    if any(pod.uid == ledger.pod.uid for pod in pods):
         return pods
     found = await read_object(world, PODS, f"{namespace}/{ledger.pod.name}", confirm=True)
+    if found is None or read_uid(found) != ledger.pod.uid:
+        world.term.gone.add(ledger.pod.uid)  # a UID never comes back
     return [*pods, parse_pod(found)] if found is not None and read_label(found, names.AGENT) == name else pods
 
 

@@ -15,11 +15,13 @@ from alineod.reconcile.act import apply_agent_action, apply_swarm_action
 from alineod.reconcile.announce import tell_left_alone
 from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.gather_swarm import gather_swarm
+from alineod.reconcile.places import note_place
 from alineod.reconcile.reconnect import is_answer
 from alineod.reconcile.world import World
 
 REFUSED_AGAIN = 30.0  # s until what was refused is tried again
 COUNT_EVERY = 10.0  # s between two writes of a swarm's status that only count the ledger on
+WAITS = "wait_for_place"
 RUNGS = ("reattach", "resumed", "restored")  # rules by which a rung has held in this term
 MAX_STEPS = 20  # decisions in one pass; more would be a circle
 log = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ async def run_agent_pass(world: World, key: str) -> float | None:
             break
     else:
         raise RuntimeError(f"{key}: {MAX_STEPS} decisions in one pass, the last was {decision.rule}")
+    note_place(world, key, waits=decision.rule == WAITS)
     if agent is not None and decision.standing is not None:
         status = compute_agent_status(facts, decision.standing, agent.status)
         if status != agent.status:

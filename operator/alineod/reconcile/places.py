@@ -5,12 +5,12 @@ given up while a restore waits for something outside, or does not come on, so th
 be waiting for. First pods of agents need none.
 """
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping
 
 from alineod.domain.facts import PodFacts
 from alineod.domain.state import AgentState
 from alineod.errors import Unavailable
+from alineod.kube.objects import AGENTS, build_ref
 from alineod.reconcile.pods import find_made, find_pod
 from alineod.reconcile.world import Place, Stage, World
 
@@ -18,14 +18,24 @@ LIMITS: Mapping[Stage, float] = {Stage.MAKING: float("inf"), Stage.MADE: 300.0, 
 """s that a place is kept without news: a pod whose node was lost while it restored says nothing, and nobody of it."""
 
 
-def count_places(world: World) -> int:
-    """The places that are taken now."""
-    return sum(1 for _ in _find_holders(world))
+def find_holders(world: World) -> set[str]:
+    """The agents that have a place now."""
+    return {key for key, place in world.term.places.items() if _holds(world, key, place)}
 
 
 def find_left(world: World, but: str) -> int:
     """The places that are left when that of the agent `but` is not counted."""
-    return world.restores_at_once - sum(1 for _ in islice(_find_holders(world, but), world.restores_at_once))
+    return world.restores_at_once - len(find_holders(world) - {but})
+
+
+def note_place(world: World, key: str, *, waits: bool) -> None:
+    """After a look at the agent: what is held in vain is given back, and who waits is looked at when that is so."""
+    if waits:
+        world.term.waiting.setdefault(key)
+    else:
+        world.term.waiting.pop(key, None)
+    for held in world.term.places.keys() - find_holders(world):
+        give_place(world, held)
 
 
 def take_place(world: World, key: str, incarnation: int) -> bool:
@@ -48,8 +58,12 @@ def settle_place(world: World, key: str) -> None:
 
 
 def give_place(world: World, key: str) -> None:
-    """Give up the agent's place, if it has one."""
-    world.term.places.pop(key, None)
+    """Give up the agent's place, if it has one: whoever waits longest for one is looked at."""
+    if world.term.places.pop(key, None) is None:
+        return
+    if (longest := next(iter(world.term.waiting), None)) is not None:
+        del world.term.waiting[longest]
+        world.wake(build_ref(AGENTS, longest))
 
 
 def check_place(world: World, agent: AgentState) -> None:
@@ -81,17 +95,6 @@ def rebuild_places(world: World) -> None:
         pod = find_pod(world, agent) if agent.is_coming_back and not agent.closed else None
         if pod is not None and _comes_on(pod):
             world.term.places[agent.key] = Place(agent.incarnation, Stage.TOLD, world.clock.monotonic())
-
-
-def _find_holders(world: World, but: str = "") -> Iterator[str]:
-    """Who holds a place. What is held in vain is given back on the way."""
-    for key, place in tuple(world.term.places.items()):
-        if key == but:
-            continue
-        if _holds(world, key, place):
-            yield key
-        else:
-            give_place(world, key)
 
 
 def _holds(world: World, key: str, place: Place) -> bool:

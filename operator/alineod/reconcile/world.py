@@ -71,6 +71,8 @@ class Term:
     turns: dict[str, tuple[int, journal.Heard]] = field(default_factory=dict)  # running ones by agent key
     start_waits: dict[str, Trouble] = field(default_factory=dict)  # what a restore container waits for, by pod UID
     places: dict[str, Place] = field(default_factory=dict)  # of agents that are brought back, by key
+    waiting: dict[str, None] = field(default_factory=dict)  # for a place, by key; longest first
+    gone: set[str] = field(default_factory=set)  # UIDs of pods that the API server said are not there
     said: dict[str, str] = field(default_factory=dict)  # the last decision in words, by key
     counted: dict[str, float] = field(default_factory=dict)  # when a swarm's status was written, monotonic, by key
     ledger_trouble: Trouble | None = None  # why the ledger acknowledges nothing, as people are told

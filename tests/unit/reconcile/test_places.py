@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from alineod.domain.gone_rules import WAIT_INTERVAL
 from alineod.errors import Unavailable
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource
-from alineod.reconcile.places import LIMITS, count_places
+from alineod.reconcile.places import LIMITS, find_holders
 from alineod.reconcile.world import Stage
 from tests.support.memory_bucket import MemoryBucket
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
@@ -78,7 +79,7 @@ async def test_a_place_for_a_pod_that_was_not_made_is_given_back(monkeypatch: py
         assert "s-a0-2" in asked
         simulation.kubelets.heal_node("n1")
         await simulation.run_for(20)
-    assert count_places(simulation.world) == 0
+    assert len(find_holders(simulation.world)) == 0
     simulation.delete_pod("s-a2")
     await simulation.settle()
     assert _find_back(simulation) == ["a2"]
@@ -91,9 +92,9 @@ async def test_a_place_for_a_pod_that_went_before_it_was_recorded_is_given_back(
     simulation.ledger.fail(AWAY, commits=False)
     for _ in range(3):
         await simulation.step()
-    assert count_places(simulation.world) == 1
+    assert len(find_holders(simulation.world)) == 1
     simulation.delete_pod("s-a0")
-    assert count_places(simulation.world) == 0
+    assert len(find_holders(simulation.world)) == 0
 
 
 @pytest.mark.behaviour("5.16", "5.17")
@@ -106,7 +107,7 @@ async def test_those_who_waited_for_the_bucket_are_not_brought_back_all_at_once(
     _lose_all(simulation)
     await simulation.run_for(30)
     assert _read_reasons(simulation) == ["RestoreWaiting"] * 5
-    assert count_places(simulation.world) == 0
+    assert len(find_holders(simulation.world)) == 0
     if replaced:
         await simulation.replace_leader()
         _allow(simulation, 2)
@@ -178,3 +179,13 @@ async def test_a_pod_that_does_not_come_on_keeps_nobody_out(happen: Callable[[Si
     happen(simulation)
     await simulation.run_for(10)
     assert _find_back(simulation) == ["a1"]
+
+
+async def test_who_waits_for_a_place_is_looked_at_when_one_is_given_back() -> None:
+    simulation = await _live(12)
+    _allow(simulation, 2)
+    _lose_all(simulation)
+    await simulation.settle(patience=WAIT_INTERVAL / 2)
+    assert len(_find_back(simulation)) == 12
+    assert len(simulation.world.term.gone) == 12  # each was asked for once
+    assert not simulation.world.term.waiting
