@@ -7,10 +7,11 @@ journal record that the ledger holds.
 import asyncio
 import contextlib
 import logging
+from collections.abc import Iterable
 
 from alineod.domain.causes import End, EndKind
 from alineod.domain.facts import PodFacts
-from alineod.domain.journal import Batch, compute_batch
+from alineod.domain.journal import ENDED, Batch, compute_batch
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_interruption
 from alineod.domain.turn_starts import build_preface
@@ -23,10 +24,11 @@ from alineod.reconcile.groups import group_records
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.recall import find_heard, recall_heard
 from alineod.reconcile.world import World
-from alineod.wire.turns import JOURNAL_LOST, TurnLimits, TurnRequest
+from alineod.wire.turns import JOURNAL_LOST, JournalRecord, TurnLimits, TurnRequest, TurnState
 
 RETRY = 1.0  # s after the sandbox did not answer, doubled each time
 LONGEST_RETRY = 30.0
+KUBELET_LIMIT, KUBELET_LOOK = 10.0, 0.2  # s that the kubelet may take to say how a container ended, and between looks
 SANDBOX = ("BridgeNotAnswering", "BridgeBusy")  # reasons that are the sandbox's, not the ledger's
 log = logging.getLogger(__name__)
 
@@ -146,14 +148,13 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
     records = world.bridges.follow(pod, world.bridge_token(pod.uid), after)
     async with contextlib.aclosing(group_records(records)) as groups:
         async for records_heard in groups:
+            end = await _wait_container_end(world, key, records_heard)
             current = world.ledger.state.agents[key]
             if current.pod is None or current.pod.uid != pod.uid:
                 return  # what this pod still says is of a former incarnation
             if any(record.event == JOURNAL_LOST for record in records_heard):
                 heard = await recall_heard(world, current)
-            batch: Batch = compute_batch(
-                current, heard, records_heard, read_supervision(world, current), _find_container_end(world, current)
-            )
+            batch: Batch = compute_batch(current, heard, records_heard, read_supervision(world, current), end)
             heard = batch.heard
             world.term.turns[key] = (number, heard)
             if batch.entries:
@@ -163,6 +164,18 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
             if _find_running(world, key, number) is None:
                 world.term.turns.pop(key, None)
                 return
+
+
+async def _wait_container_end(world: World, key: str, records: Iterable[JournalRecord]) -> End | None:
+    """How the agent's container ended, where a turn was cut: the next one's bridge may be faster than the kubelet."""
+    agent, due = world.ledger.state.agents[key], asyncio.get_running_loop().time() + KUBELET_LIMIT
+    cut = any(record.event == ENDED and record.data.get("state") == TurnState.INTERRUPTED for record in records)
+    while (end := _find_container_end(world, agent)) is None and cut and asyncio.get_running_loop().time() < due:
+        pod = find_pod(world, agent)
+        if pod is None or pod.over or pod.deleting:
+            break
+        await asyncio.sleep(KUBELET_LOOK)
+    return end
 
 
 def _find_container_end(world: World, agent: AgentState) -> End | None:

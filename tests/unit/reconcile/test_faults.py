@@ -1,5 +1,6 @@
 """Faults that were found once, each as a case of its kind."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from alineod.domain.journal import Heard
 from alineod.domain.turn_ends import build_interruption
 from alineod.errors import Denied
 from alineod.kube.objects import AGENTS, NAMESPACES, PODS, SWARMS, Json, Ref, Resource, read_uid
+from alineod.reconcile.drive import KUBELET_LOOK
 from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.passes import run_agent_pass
 from alineod.reconcile.prompts import queue_prompt
@@ -152,4 +154,18 @@ async def test_a_turn_that_ends_while_a_pass_looks_settles_once() -> None:
     settled = [row.body for row in simulation.stored.rows if isinstance(row.body, ev.HandleSettled)]
     assert [one.turn for one in settled] == [1]
     assert simulation.ledger.state.agents[key].closed
+    await simulation.drivers.close()
+
+
+async def test_how_a_container_ended_is_waited_for_where_its_kubelet_is_slower_than_the_next_bridge() -> None:
+    simulation = await _settled(_swarm({"name": "a", "prompt": "HANG"}))
+    (sandbox,) = simulation.sandboxes.pods.values()
+    sandbox.interrupt("the container of the agent ended in the middle of the turn")
+    await simulation.settle()
+    assert simulation.ledger.state.agents[f"{NAMESPACE}/s-a"].turn_running
+    simulation.kubelets.kill("s-a", "OOMKilled")
+    await asyncio.sleep(2 * KUBELET_LOOK)
+    await simulation.settle()
+    (cut,) = [row.body for row in simulation.stored.rows if isinstance(row.body, ev.AgentTurnInterrupted)]
+    assert (cut.reason, cut.own_fault) == ("OOMKilled", True)
     await simulation.drivers.close()
