@@ -275,6 +275,8 @@ class Kubelets:
     def evict(self, agent: str, message: str) -> None:
         """The kubelet ends the pod for the sake of its node, or for what it used; the object stays."""
         for raw, pod in list(self.find(agent)):
+            if "status" not in raw:  # on no node yet
+                continue
             self._stop(pod.uid)
             self._write(raw, build_evicted(raw["status"], message))
 
@@ -300,9 +302,9 @@ class Kubelets:
     def hang(self, agent: str) -> None:
         """The bridge answers nobody until its kubelet restarts it."""
         for _, pod in list(self.find(agent)):
-            sandbox = self._simulation.sandboxes.pods[pod.uid]
-            sandbox.hung_since = self._simulation.clock.monotonic()
-            sandbox.touch()
+            if (sandbox := self._simulation.sandboxes.pods.get(pod.uid)) is not None and not sandbox.gone:
+                sandbox.hung_since = self._simulation.clock.monotonic()
+                sandbox.touch()
 
     def cut_node(self, node: str) -> None:
         """Nobody reaches the node; its controller says so of the pods there. What runs there runs on."""
