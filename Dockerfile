@@ -63,7 +63,7 @@ COPY operator/alineod /opt/alineod/app/alineod
 RUN python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/alineod/app
 
 FROM runtime AS code-sandbox
-COPY operator/alineod/__init__.py operator/alineod/clock.py operator/alineod/errors.py /opt/alineod/app/alineod/
+COPY operator/alineod/__init__.py operator/alineod/clock.py operator/alineod/errors.py operator/alineod/files.py /opt/alineod/app/alineod/
 COPY operator/alineod/cli/__init__.py operator/alineod/cli/main.py /opt/alineod/app/alineod/cli/
 COPY operator/alineod/wire /opt/alineod/app/alineod/wire
 COPY operator/alineod/httpd /opt/alineod/app/alineod/httpd
@@ -72,7 +72,7 @@ COPY operator/alineod/checkpointer /opt/alineod/app/alineod/checkpointer
 RUN python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/alineod/app
 
 FROM runtime AS code-bridge
-COPY operator/alineod/__init__.py operator/alineod/clock.py operator/alineod/errors.py /opt/alineod/app/alineod/
+COPY operator/alineod/__init__.py operator/alineod/clock.py operator/alineod/errors.py operator/alineod/files.py /opt/alineod/app/alineod/
 COPY operator/alineod/cli/__init__.py operator/alineod/cli/main.py /opt/alineod/app/alineod/cli/
 COPY operator/alineod/wire /opt/alineod/app/alineod/wire
 COPY operator/alineod/httpd /opt/alineod/app/alineod/httpd

@@ -20,7 +20,7 @@ from alineod.http.access import Guard
 from alineod.http.routes import build_app, build_standby_app
 from alineod.kube.api import open_api
 from alineod.kube.gateway import Gateway
-from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource, build_ref
+from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource, build_ref, read_uid
 from alineod.kube.queue import WorkQueue
 from alineod.kube.schedule import QueueOptions
 from alineod.kube.sockets import open_socket
@@ -169,6 +169,8 @@ class Term:
             self._queue.add(build_ref(AGENTS, key), urgent=True)
 
     def _look(self, change: Change) -> None:
+        if change.ref.resource == PODS and change.before is not None and change.after is None:
+            self._world.term.forget(read_uid(change.before))
         for key in compute_keys(change, self._world.store):
             self._queue.add(key, urgent=is_urgent(change))
 

@@ -6,8 +6,8 @@ Kept in a file, so that a bridge that was started again does not listen to a lea
 import contextlib
 from pathlib import Path
 
-from alineod.bridge.files import write_file
 from alineod.errors import Conflict, Unavailable
+from alineod.files import write_file
 
 
 class Epochs:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from alineod.bridge.files import write_file
+from alineod.files import write_file
 from alineod.wire.turns import Session
 
 

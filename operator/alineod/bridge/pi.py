@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 
 from alineod.bridge import pi_config, pi_events
-from alineod.bridge.files import sync_file, write_file
 from alineod.bridge.harness import Job, Listener, Outcome
 from alineod.bridge.pi_process import PiProcess, Record
 from alineod.bridge.processes import Children
 from alineod.bridge.settings import Settings
 from alineod.errors import AlineoError, Unavailable
+from alineod.files import sync_file, write_file
 from alineod.wire.base import encode
 from alineod.wire.turns import ErrorKind, Session, TurnError, TurnState
 

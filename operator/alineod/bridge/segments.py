@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from alineod.bridge.files import sync_file, write_all
+from alineod.files import sync_file, write_all
 from alineod.wire.turns import JournalRecord
 
 _SUFFIX = ".jsonl"

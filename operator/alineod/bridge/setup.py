@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from alineod.bridge.files import write_file
 from alineod.bridge.pipes import Tail, drain, open_reader
 from alineod.bridge.processes import Children
 from alineod.errors import Refused
+from alineod.files import write_file
 
 _LINES = 20  # of the script's output, shown when it fails
 

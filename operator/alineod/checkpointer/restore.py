@@ -24,8 +24,9 @@ from alineod.checkpointer.remote import Operator
 from alineod.checkpointer.sources import Sources
 from alineod.checkpoints.archive.format import HOME, WORKSPACE
 from alineod.checkpoints.archive.place import clear_leftovers
-from alineod.checkpoints.store import Store, write_whole
+from alineod.checkpoints.store import Store
 from alineod.errors import AlineoError, Unavailable
+from alineod.files import write_file
 from alineod.wire.archives import RestoreReport, StartOrder, StartRequest
 from alineod.wire.base import encode
 
@@ -120,7 +121,7 @@ def fit_report(report: RestoreReport) -> RestoreReport:
 
 def _write_control(environment: Environment, name: str, body: bytes, mode: int) -> None:
     path = environment.control / name
-    write_whole(path, body, mode)
+    write_file(path, body, mode)
     path.chmod(mode)
     give(path, environment.owner)
 

@@ -8,7 +8,6 @@
 An archive counts once its record is there, and the record is written last. Knows nothing of HTTP or the bucket.
 """
 
-import os
 import re
 import threading
 from enum import StrEnum
@@ -19,13 +18,13 @@ import msgspec
 
 from alineod.checkpoints.keys import build_file_name, parse_checkpoint_name
 from alineod.errors import Refused
+from alineod.files import PARTIAL, move_file, write_file
 from alineod.wire.archives import CheckpointReport, ForkResult
 from alineod.wire.base import Message, encode
 from alineod.wire.turns import Grant
 
 KEEP_FORKS = 16
 _FORK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
-_PARTIAL = ".partial"
 _ARCHIVE = ".tar.zst"
 M = TypeVar("M", bound=Message)
 
@@ -75,7 +74,7 @@ class Store:
             known = {path.stem for path in directory.glob("*.json") if _read(path, kind) is not None}
             for path in directory.iterdir():
                 stem = path.name.removesuffix(_ARCHIVE).removesuffix(".json")
-                if path.name.endswith(_PARTIAL) or (path.name.endswith((_ARCHIVE, ".json")) and stem not in known):
+                if path.name.endswith(PARTIAL) or (path.name.endswith((_ARCHIVE, ".json")) and stem not in known):
                     path.unlink()
 
     def read_all(self) -> list[Stored]:
@@ -100,8 +99,8 @@ class Store:
     def add(self, partial: Path, stored: Stored) -> None:
         """Take in a finished archive and let the oldest go."""
         with self._lock:
-            _move(partial, self.get_path(stored.report.snapshot_ref))
-            write_whole(self._record(stored.report.snapshot_ref), encode(stored))
+            move_file(partial, self.get_path(stored.report.snapshot_ref))
+            write_file(self._record(stored.report.snapshot_ref), encode(stored))
             for old in self.read_all()[self._keep :]:
                 self.discard(old.report.snapshot_ref)
 
@@ -115,7 +114,7 @@ class Store:
         with self._lock:
             record = self._record(stored.report.snapshot_ref)
             if record.exists():
-                write_whole(record, encode(stored))
+                write_file(record, encode(stored))
                 return True
         return False
 
@@ -134,7 +133,7 @@ class Store:
 
     def add_fork(self, partial: Path, stored: StoredFork) -> None:
         """Take in a finished fork and let the oldest go."""
-        _move(partial, self.get_fork_path(stored.result.fork_id))
+        move_file(partial, self.get_fork_path(stored.result.fork_id))
         self.update_fork(stored)
         by_age = sorted(self._forks.glob(f"*{_ARCHIVE}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for path in by_age[KEEP_FORKS:]:
@@ -144,33 +143,12 @@ class Store:
     def update_fork(self, stored: StoredFork) -> None:
         """Write a fork's record; one that was uploaded is not kept here as well."""
         path = self.get_fork_path(stored.result.fork_id)
-        write_whole(_beside(path), encode(stored))
+        write_file(_beside(path), encode(stored))
         if stored.result.uploaded:
             path.unlink(missing_ok=True)
 
     def _record(self, snapshot_ref: str) -> Path:
         return _beside(self.get_path(snapshot_ref))
-
-
-def write_whole(path: Path, body: bytes, mode: int = 0o600) -> None:
-    """Replace a file so that after a crash it holds all of the old or all of the new."""
-    partial = path.with_name(path.name + _PARTIAL)
-    fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    with os.fdopen(fd, "wb") as file:
-        file.write(body)
-        file.flush()
-        os.fsync(fd)
-    _move(partial, path)
-
-
-def _move(source: Path, target: Path) -> None:
-    """Rename within a directory, on disk before this returns."""
-    source.replace(target)
-    directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _beside(archive: Path) -> Path:

@@ -7,6 +7,7 @@ from alineod.crd.check import check_agent, check_effective
 from alineod.crd.objects import ADOPT, Agent, Swarm
 from alineod.crd.parse import parse_agent_spec
 from alineod.crd.swarm import SupervisionSpec
+from alineod.domain.causes import End
 from alineod.domain.facts import (
     AgentFacts,
     AgentObject,
@@ -90,7 +91,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
     pods = await _gather_pods(world, key, ledger)
     pod = next((p for p in pods if ledger and ledger.pod and p.uid == ledger.pod.uid), None)
     if pod is not None and pod.end is not None:
-        world.term.ends[pod.uid] = pod.end  # it says so once, and may be gone when that is asked for
+        world.term.ends[key] = (pod.uid, pod.end)  # it says so once, and may be gone when that is asked for
     silence = world.term.silences.get(pod.uid if pod else "", Silence())
     facts = AgentFacts(
         now=world.now(),
@@ -101,7 +102,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         run=run,
         ledger=ledger,
         pod=pod,
-        last_end=world.term.ends.get(ledger.pod.uid) if ledger and ledger.pod else None,
+        last_end=_find_last_end(world, ledger),
         next_pod=next((p for p in pods if ledger and p.incarnation == ledger.incarnation + 1), None),
         stale_pods=_stale(pods, ledger, obj, world.release.epoch),
         bridge=_read_bridge(world, pod) if pod else None,
@@ -120,6 +121,12 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         refusal=world.term.refusals.get(key),
     )
     return facts, agent
+
+
+def _find_last_end(world: World, ledger: AgentState | None) -> End | None:
+    """How the ledger's pod ended, if it said so before it went."""
+    uid, end = world.term.ends.get(ledger.key, ("", None)) if ledger is not None else ("", None)
+    return end if ledger is not None and ledger.pod is not None and ledger.pod.uid == uid else None
 
 
 async def _is_namespace_going(world: World, key: str, pod: PodFacts | None) -> bool:
@@ -234,13 +241,13 @@ def _gather_object(world: World, agent: Agent, swarm: Swarm | None) -> tuple[Age
 async def _gather_pods(world: World, key: str, ledger: AgentState | None) -> list[PodFacts]:
     namespace, name = key.split("/")
     pods = [parse_pod(raw) for raw in world.store.find_by_agent(PODS, namespace, name)]
-    if ledger is None or ledger.pod is None or ledger.closed or ledger.pod.uid in world.term.gone:
+    if ledger is None or ledger.pod is None or ledger.closed or world.term.gone.get(key) == ledger.pod.uid:
         return pods
     if any(pod.uid == ledger.pod.uid for pod in pods):
         return pods
     found = await read_object(world, PODS, f"{namespace}/{ledger.pod.name}", confirm=True)
     if found is None or read_uid(found) != ledger.pod.uid:
-        world.term.gone.add(ledger.pod.uid)  # a UID never comes back
+        world.term.gone[key] = ledger.pod.uid  # a UID never comes back
     return [*pods, parse_pod(found)] if found is not None and read_label(found, names.AGENT) == name else pods
 
 

@@ -62,7 +62,7 @@ class Term:
     heard: dict[str, Heard] = field(default_factory=dict)  # by pod UID
     errors: dict[str, str] = field(default_factory=dict)  # why a bridge did not answer, by pod UID
     silences: dict[str, Silence] = field(default_factory=dict)  # of bridges that did not answer last, by pod UID
-    ends: dict[str, End] = field(default_factory=dict)  # why pods went or are about to, by pod UID
+    ends: dict[str, tuple[str, End]] = field(default_factory=dict)  # of which pod, and why it goes, by agent key
     reattached: set[str] = field(default_factory=set)  # agent keys
     reconnection: Reconnection = field(default_factory=Reconnection)
     started: set[str] = field(default_factory=set)  # UIDs of pods made in this term
@@ -72,10 +72,16 @@ class Term:
     start_waits: dict[str, Trouble] = field(default_factory=dict)  # what a restore container waits for, by pod UID
     places: dict[str, Place] = field(default_factory=dict)  # of agents that are brought back, by key
     waiting: dict[str, None] = field(default_factory=dict)  # for a place, by key; longest first
-    gone: set[str] = field(default_factory=set)  # UIDs of pods that the API server said are not there
+    gone: dict[str, str] = field(default_factory=dict)  # UID of a pod that the API server has not, by agent key
     said: dict[str, str] = field(default_factory=dict)  # the last decision in words, by key
     counted: dict[str, float] = field(default_factory=dict)  # when a swarm's status was written, monotonic, by key
     ledger_trouble: Trouble | None = None  # why the ledger acknowledges nothing, as people are told
+
+    def forget(self, pod_uid: str) -> None:
+        """Nobody asks for this pod any more: it is not there."""
+        for known in (self.heard, self.errors, self.silences, self.start_waits):
+            known.pop(pod_uid, None)
+        self.started.discard(pod_uid)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from alineod.kube.store import Change, Store
 from alineod.ledger.memory import MemoryLedger
 from alineod.metrics import Metrics
 from alineod.reconcile.bridges import Bridges
+from alineod.reconcile.world import Term as Memory
 from alineod.settings import parse_settings
 from alineod.wire.turns import BridgeState
 from tests.unit.reconcile.simulation import INSTALLED, Sandboxes, Simulation
@@ -79,6 +80,15 @@ class Leading:
             "Sight",
             SimpleNamespace(store=self._store, complete=complete, jobs=[], read_all=read_all, watch=lambda: None),
         )
+
+    @property
+    def memory(self) -> Memory:
+        return self.term._world.term
+
+    def lose(self, pod: str) -> None:
+        """Its watch says that a pod is gone."""
+        (found,) = [obj for obj in self._store.find(PODS) if obj["metadata"]["name"] == pod]
+        self._store.discard(PODS, found)
 
     async def _open(self) -> None:
         self.opened.set()

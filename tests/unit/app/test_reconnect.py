@@ -161,3 +161,15 @@ async def test_nothing_is_waited_for_without_end(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.WARNING):
         await wait_reconnected(reconnection, 0.01)
     assert caplog.messages == ["1 agents are not reconnected after 0.01 s: research/survey-a"]
+
+
+async def test_nothing_is_kept_of_a_pod_that_is_gone() -> None:
+    simulation = await live("a")
+    leader = Leading(simulation, Hanging(simulation.sandboxes))
+    async with leader.running():
+        await leader.wait_for(phase="serving")
+        memory = leader.memory
+        kept = (memory.heard, memory.errors, memory.silences, memory.started, memory.start_waits)
+        assert any(kept)
+        leader.lose("survey-a-1")
+        assert not any(kept)

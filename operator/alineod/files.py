@@ -3,17 +3,26 @@
 import os
 from pathlib import Path
 
+PARTIAL = ".partial"
+"""What the name of a file ends with that is not whole yet."""
+
 
 def write_file(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Replace `path` as a whole, on disk before it counts."""
-    part = path.with_name(f".{path.name}.part")
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    """Replace `path` as a whole: after a crash it holds all of the old or all of the new."""
+    partial = path.with_name(path.name + PARTIAL)
+    fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         write_all(fd, data)
         os.fsync(fd)
     finally:
         os.close(fd)
-    part.replace(path)
+    move_file(partial, path)
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Rename within a directory, on disk before this returns."""
+    source.replace(target)
+    sync_file(target.parent)
 
 
 def sync_file(path: Path) -> None:
