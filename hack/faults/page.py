@@ -37,7 +37,7 @@ def _build_claims(report: Report) -> str:
 
 
 def _describe_proof(report: Report, crash: Crash) -> str:
-    """The rows and how many cells of each were run, with the newest date."""
+    """The rows and how many cells of each were run, and since when that has been so."""
     if all(row in LATER_ROWS for row in crash.rows):
         return "–"
     cells = [cell for _, _, cell in walk(report, crash.rows) if cell.result is not Result.NOT_RUN]

@@ -97,8 +97,6 @@ def spaces(world: World, request: pytest.FixtureRequest) -> Iterator[Spaces]:
 
     yield make
     for namespace in made:
-        # A namespace ends its pods first and waits for their turns; those of agents that are gone are aborted.
-        world.kubectl(namespace, "delete", "swarms,agents", "--all", "--wait=false", check=False)
         world.remove_namespace(namespace, wait=False)
 
 

@@ -6,6 +6,7 @@ the bridge is an ordinary process (on a developer's machine) it is only those de
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -18,6 +19,7 @@ _SETTLE_LIMIT = 5.0
 and stands still because its child does."""
 _SETTLE_STEP = 0.01
 _STOPPED = frozenset("TtZX")
+_log = logging.getLogger("alineod.bridge")
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,10 @@ def find_others(table: list[Process], own: int) -> list[Process]:
 
 @contextlib.asynccontextmanager
 async def frozen() -> AsyncIterator[None]:
-    """Everyone else stands still inside this block. Who was stopped before stays stopped after it."""
+    """Everyone else stands still inside this block, but for who cannot be stopped within some seconds.
+
+    Who was stopped before stays stopped after it.
+    """
     own = os.getpid()
     already = {process.pid for process in find_others(_read_table(), own) if process.state in "Tt"}
     try:
@@ -67,7 +72,10 @@ async def _stop(own: int) -> None:
     deadline = asyncio.get_running_loop().time() + _SETTLE_LIMIT
     while True:
         moving = [process for process in find_others(_read_table(), own) if process.state not in _STOPPED]
-        if not moving or asyncio.get_running_loop().time() > deadline:
+        if not moving:
+            return
+        if asyncio.get_running_loop().time() > deadline:
+            _log.warning("these do not stand still while the archive is cut: %s", moving)
             return
         if own == 1:
             _send(-1, signal.SIGSTOP)

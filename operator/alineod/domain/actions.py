@@ -43,7 +43,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class AbortTurn:
-    """Have the sandbox end a turn that nobody waits for any more; one that cannot be reached is not waited for."""
+    """Have the sandbox end a turn that nobody waits for any more. What comes next waits for no more than one call."""
 
     turn_id: str
     reason: str

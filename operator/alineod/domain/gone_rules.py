@@ -27,7 +27,7 @@ from alineod.wire.turns import TurnState
 
 PLACE_INTERVAL = 1.0  # s until the making of a pod is looked at
 WAIT_INTERVAL = 10.0  # s between looks for a place among those that are brought back, should nobody give one up
-REFUSED_AGAIN = 30.0  # s until a pod that the API server refused is asked for again
+REFUSED_AGAIN = 30.0  # s until what the API server refused is asked for again
 STOP_GRACE = 10  # s that a sandbox has which nobody waits for
 MAX_SANDBOXES = 3  # sandboxes in a row that never came up, before the agent is given up
 BACK_OFF = (10.0, 300.0)  # s between sandboxes that end by the agent's own fault: at first, doubled each time, at most
@@ -128,7 +128,7 @@ def _wait_for_place(facts: AgentFacts, ledger: AgentState) -> Decision | None:
 def cut_turn(facts: AgentFacts, ledger: AgentState, end: End | None) -> tuple[Entry, ...]:
     """The entries for a turn that ran in the sandbox, which is given up with it."""
     end = end or judge_removed(ledger.pod.name if ledger.pod else "its pod")
-    return build_interruption(ledger, facts.run.supervision, end, **facts.heard.told, outside=True)
+    return build_interruption(ledger, facts.run.supervision, end, facts.heard.remains, outside=True)
 
 
 def remove_pod(pod: PodFacts | None) -> tuple[DeletePod, ...]:

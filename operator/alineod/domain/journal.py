@@ -11,7 +11,7 @@ from alineod.domain import events as ev
 from alineod.domain.causes import End, EndKind
 from alineod.domain.events import Entry
 from alineod.domain.state import AgentState
-from alineod.domain.turn_ends import build_interruption, build_turn_end, entry
+from alineod.domain.turn_ends import Remains, build_interruption, build_turn_end, entry
 from alineod.wire.turns import (
     JOURNAL_DAMAGED,
     JOURNAL_LOST,
@@ -54,9 +54,9 @@ class Heard:
     begun: bool = False
 
     @property
-    def told(self) -> dict[str, Any]:
+    def remains(self) -> Remains:
         """What the record of a cut turn holds of it."""
-        return {"text": self.text, "tools": self.tools, "usage": self.usage}
+        return Remains(self.text, self.tools, self.usage)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _build_turn_end(
     if record.event == ENDED:
         return build_turn_end(agent, _parse_result(record, heard), policy, container_end)
     if record.event == JOURNAL_LOST and agent.turn is not None and record.turn == agent.turn.number:
-        return build_interruption(agent, policy, LOST, **heard.told)
+        return build_interruption(agent, policy, LOST, heard.remains)
     return ()
 
 

@@ -32,7 +32,9 @@ def rule_deleted(facts: AgentFacts) -> Decision | None:
         return Decision("gone", None, _remove_pods(facts, ENDED) if ledger is not None and ledger.closed else ())
     removed = facts.run.exists and not facts.run.listed
     reason, message = (ENTRY_REMOVED, "it has no entry in its swarm any more") if removed else (DELETED, GONE)
-    return Decision("deleted", None, (Append(build_end(ledger, Outcome.ABORTED, reason, message, **facts.heard.told)),))
+    return Decision(
+        "deleted", None, (Append(build_end(ledger, Outcome.ABORTED, reason, message, facts.heard.remains)),)
+    )
 
 
 def _was_deleted(run: RunFacts, ledger: AgentState) -> bool:
@@ -88,7 +90,7 @@ def rule_spawn(facts: AgentFacts) -> Decision | None:
     entries: tuple[Entry, ...] = ()
     if ledger is not None and not adopted and not ledger.closed:
         message = "another Agent object has taken the name"
-        entries = build_end(ledger, Outcome.ABORTED, "Replaced", message, **facts.heard.told)
+        entries = build_end(ledger, Outcome.ABORTED, "Replaced", message, facts.heard.remains)
     spawned = ev.AgentSpawned(
         uid=obj.uid, alias=obj.alias, parent=_parent_key(facts, obj), spec=obj.spec.dump(), adopted=adopted
     )

@@ -18,7 +18,7 @@ from alineod.domain.events import Entry, Outcome
 from alineod.domain.facts import MemberObject, Owner, SwarmFacts
 from alineod.domain.life_rules import ENTRY_REMOVED
 from alineod.domain.state import AgentState, RunState, is_of_run
-from alineod.domain.turn_ends import build_end
+from alineod.domain.turn_ends import NOTHING, build_end
 
 Rule = Callable[[SwarmFacts], Decision | None]
 CREATED_AT_ONCE = 50  # Agent objects made in one pass; the rest in the next
@@ -44,8 +44,10 @@ def rule_deleted(facts: SwarmFacts) -> Decision | None:
 
 def _end_run(facts: SwarmFacts, run: RunState, reason: str, message: str) -> tuple[Action, ...]:
     live = [agent for agent in facts.agents.values() if not agent.closed]
-    told = {key: heard.told for key, heard in facts.heard.items()}
-    entries = [e for one in live for e in build_end(one, Outcome.ABORTED, reason, message, **told.get(one.key, {}))]
+    entries: list[Entry] = []
+    for agent in live:
+        remains = facts.heard[agent.key].remains if agent.key in facts.heard else NOTHING
+        entries += build_end(agent, Outcome.ABORTED, reason, message, remains)
     deleted = ev.RunDeleted(uid=run.uid, reason=reason, deletion_policy=run.deletion_policy)
     append = Append((*entries, Entry(id=f"{run.uid}/deleted", run=run.key, agent=None, body=deleted)))
     if run.deletion_policy == DeletionPolicy.DELETE:

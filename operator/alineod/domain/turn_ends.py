@@ -1,7 +1,6 @@
 """What the ledger records when a turn ends, however it ended: one batch, under one identity per turn."""
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from alineod.crd.swarm import OnInterruption, SupervisionSpec
 from alineod.domain import events as ev
@@ -9,12 +8,25 @@ from alineod.domain.causes import End, EndKind
 from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.state import AgentState, Turn
 from alineod.wire.turns import ErrorKind, TurnError, TurnResult, TurnState, Usage
+from alineod.wire.usage import NO_USAGE
 
 INTERRUPTED = "TurnInterrupted"
 TOO_MANY_FAILURES = "TooManyFailures"
 MAX_TEXT = 128 * 1024  # bytes of a text that was cut off; it stands in two records and may need escapes
 EMPTY = "the answer of the last turn is empty"
 MAX_MESSAGE = 4096  # characters of somebody else's words
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What survived of a turn that was cut off: its text, the tools that had started, what it had used."""
+
+    text: str = ""
+    tools: tuple[str, ...] = ()
+    usage: Usage = NO_USAGE
+
+
+NOTHING = Remains()
 
 
 def cut_tail(text: str) -> str:
@@ -44,7 +56,7 @@ def build_turn_end(
         case TurnState.INTERRUPTED:
             message = result.error.message if result.error else "the harness was stopped in the middle of the turn"
             end = container_end or End(EndKind.DISRUPTION, "HarnessStopped", message)
-            return build_interruption(agent, policy, end, text=result.text, tools=result.tools, usage=result.usage)
+            return build_interruption(agent, policy, end, Remains(result.text, tuple(result.tools), result.usage))
         case TurnState.FAILED | TurnState.ABORTED | TurnState.RUNNING:
             return _failed(agent, turn, result)
 
@@ -86,10 +98,8 @@ def build_interruption(
     agent: AgentState,
     policy: SupervisionSpec,
     end: End,
+    remains: Remains = NOTHING,
     *,
-    text: str = "",
-    tools: Sequence[str] = (),
-    usage: Usage | None = None,
     outside: bool = False,
 ) -> tuple[Entry, ...]:
     """The entries for a running turn that was cut off by `end`. Nothing when no turn runs.
@@ -101,8 +111,9 @@ def build_interruption(
         return ()
     at = f"turn/{turn.number}"
     cut = ev.AgentTurnInterrupted(
-        turn=turn.number, turn_id=turn.id, reason=end.reason, message=end.message[:MAX_MESSAGE], text=cut_tail(text),
-        tools=list(tools), usage=usage or Usage(), own_fault=end.own_fault, outside=outside,
+        turn=turn.number, turn_id=turn.id, reason=end.reason, message=end.message[:MAX_MESSAGE],
+        text=cut_tail(remains.text), tools=list(remains.tools), usage=remains.usage,
+        own_fault=end.own_fault, outside=outside,
     )  # fmt: skip
     return (entry(agent, f"{at}/end", cut), *_after_interruption(agent, turn, policy, end, cut.text))
 
@@ -140,14 +151,14 @@ def _block(agent: AgentState, at: str, reason: str, message: str) -> tuple[Entry
 
 
 def build_end(
-    agent: AgentState, outcome: Outcome, reason: str, message: str, *, epoch: int = 0, **told: Any
+    agent: AgentState, outcome: Outcome, reason: str, message: str, remains: Remains = NOTHING, *, epoch: int = 0
 ) -> tuple[Entry, ...]:
     """The entries that close an agent for good: a running turn is cut, a pending handle settles.
 
-    `told` is what was heard of that turn. An agent that is lost is closed until a leader of an epoch after `epoch`
+    An agent that is lost is closed until a leader of an epoch after `epoch`
     tries again.
     """
-    cut = build_interruption(agent, SupervisionSpec(), End(EndKind.DISRUPTION, reason, message), **told)[:1]
+    cut = build_interruption(agent, SupervisionSpec(), End(EndKind.DISRUPTION, reason, message), remains)[:1]
     ended = ev.AgentEnded(outcome=outcome, reason=reason, message=message, epoch=epoch)
     at = f"ended/{epoch}" if epoch else "ended"
     entries = (*cut, entry(agent, at, ended), *drop_inbox(agent, f"{at}/dropped", reason))

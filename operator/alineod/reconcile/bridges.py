@@ -72,13 +72,17 @@ class HttpBridges:
 
     async def start_turn(self, pod: PodFacts, token: str, request: TurnRequest) -> TurnAccepted:
         url = _url(pod, BRIDGE_PORT, "/v1/turns")
-        if (seconds := min(CALL_SECONDS, self._remaining())) <= 0:
-            raise Unavailable("LeaseLost", "this process no longer leads: the turn was not handed over")
-        return await self._call(TurnAccepted, "POST", url, token, encode(request), seconds=seconds)
+        return await self._call(TurnAccepted, "POST", url, token, encode(request), seconds=self._find_seconds())
 
     async def abort_turn(self, pod: PodFacts, token: str, turn_id: str, request: AbortRequest) -> TurnAccepted:
         url = _url(pod, BRIDGE_PORT, f"/v1/turns/{turn_id}/abort")
-        return await self._call(TurnAccepted, "POST", url, token, encode(request))
+        return await self._call(TurnAccepted, "POST", url, token, encode(request), seconds=self._find_seconds())
+
+    def _find_seconds(self) -> float:
+        """How long a call that has an effect may take."""
+        if (seconds := min(CALL_SECONDS, self._remaining())) <= 0:
+            raise Unavailable("LeaseLost", "this process no longer leads: the sandbox was not asked for anything")
+        return seconds
 
     async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult:
         url = _url(pod, CHECKPOINTER_PORT, "/v1/forks")

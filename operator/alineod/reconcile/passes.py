@@ -7,6 +7,7 @@ from alineod.crd.objects import Agent, Swarm
 from alineod.domain.actions import Append, Decision, Standing
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.facts import AgentFacts, SwarmFacts
+from alineod.domain.gone_rules import REFUSED_AGAIN
 from alineod.domain.status import compute_agent_status, compute_swarm_status
 from alineod.domain.swarm_rules import decide_swarm
 from alineod.errors import Conflict, NotFound, Refused, Unavailable
@@ -19,7 +20,6 @@ from alineod.reconcile.places import note_place
 from alineod.reconcile.reconnect import is_answer
 from alineod.reconcile.world import World
 
-REFUSED_AGAIN = 30.0  # s until what was refused is tried again
 COUNT_EVERY = 10.0  # s between two writes of a swarm's status that only count the ledger on
 WAITS = "wait_for_place"
 RUNGS = ("reattach", "resumed", "restored")  # rules by which a rung has held in this term

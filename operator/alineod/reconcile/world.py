@@ -65,7 +65,7 @@ class Term:
     ends: dict[str, tuple[str, End]] = field(default_factory=dict)  # of which pod, and why it goes, by agent key
     reattached: set[str] = field(default_factory=set)  # agent keys
     reconnection: Reconnection = field(default_factory=Reconnection)
-    started: set[str] = field(default_factory=set)  # UIDs of pods made in this term
+    started: set[str] = field(default_factory=set)  # UIDs of pods made, or found made, in this term
     refusals: dict[str, Trouble] = field(default_factory=dict)  # by agent key
     left_alone: set[str] = field(default_factory=set)  # UIDs of swarms of other releases, once that was said
     turns: dict[str, tuple[int, journal.Heard]] = field(default_factory=dict)  # running ones by agent key

@@ -20,7 +20,7 @@ from alineod.bridge.memory import (
     remember,
 )
 from alineod.domain.facts import PodFacts
-from alineod.errors import Conflict, Unavailable
+from alineod.errors import Conflict, NotFound, Unavailable
 from alineod.wire.archives import CheckpointReport, ForkRequest, ForkResult
 from alineod.wire.turns import (
     JOURNAL_LOST,
@@ -213,9 +213,16 @@ class Sandboxes:
             await sandbox.changed.wait()
 
     async def abort_turn(self, pod: PodFacts, token: str, turn_id: str, request: AbortRequest) -> TurnAccepted:
-        if (sandbox := self.pods.get(pod.uid)) is None or sandbox.gone:
-            raise Unavailable("BridgeNotAnswering", f"nothing answers in {pod.name}")
-        return TurnAccepted(turn=0, turn_id=turn_id, state=TurnState.ABORTED)
+        self.hook("before abort turn")
+        sandbox = self._find(pod)
+        if request.epoch < sandbox.epoch:
+            raise Conflict("StaleEpoch", "a leader of a later epoch has spoken here")
+        if (known := sandbox.memory.find(turn_id)) is None:
+            raise NotFound("TurnNotFound", f"this pod knows no turn with the id {turn_id}")
+        if sandbox.running is not None and sandbox.running.turn == known.turn:
+            sandbox.end(known, TurnState.ABORTED, error=TurnError(kind=ErrorKind.ABORTED, message=request.reason))
+        self.hook("after abort turn")
+        return sandbox.memory.turns[known.turn].accepted
 
     async def cut_fork(self, pod: PodFacts, token: str, request: ForkRequest) -> ForkResult:
         self.hook("before cut fork")
