@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
-from alineod.errors import Refused
 from alineod.wire.archives import CHECKPOINTER_PORT
+from alineod.wire.environment import read_address, read_json, read_path, read_required
 from alineod.wire.turns import BRIDGE_PORT
-
-T = TypeVar("T")
 
 # What the harness and its tools are told of our own variables; the rest is the bridge's business.
 SHOWN = frozenset({"ALINEO_AGENT", "ALINEO_ALIAS", "ALINEO_RUN", "ALINEO_INCARNATION"})
@@ -73,51 +70,24 @@ def parse_settings(env: Mapping[str, str]) -> Settings:
     Raises:
         Refused: reason `InvalidEnvironment`; the message names the variable.
     """
-    home = _path(env, "ALINEO_HOME")
-    host, port = _address(env, "ALINEO_BRIDGE_LISTEN", f"0.0.0.0:{BRIDGE_PORT}")
+    home = read_path(env, "ALINEO_HOME")
+    host, port = read_address(env, "ALINEO_BRIDGE_LISTEN", f"0.0.0.0:{BRIDGE_PORT}")
     return Settings(
-        agent=_required(env, "ALINEO_AGENT"),
-        incarnation=_json(env, "ALINEO_INCARNATION", int, "1"),
+        agent=read_required(env, "ALINEO_AGENT"),
+        incarnation=read_json(env, "ALINEO_INCARNATION", int, "1"),
         home=home,
-        workspace=_path(env, "ALINEO_WORKSPACE"),
-        control=_path(env, "ALINEO_CONTROL"),
+        workspace=read_path(env, "ALINEO_WORKSPACE"),
+        control=read_path(env, "ALINEO_CONTROL"),
         credentials=Path(env.get("ALINEO_CREDENTIALS", "/run/alineo-credentials")),
-        credential_names=_json(env, "ALINEO_CREDENTIAL_NAMES", tuple[Credential, ...], "[]"),
-        harness=_json(env, "ALINEO_HARNESS", HarnessSpec, "{}"),
+        credential_names=read_json(env, "ALINEO_CREDENTIAL_NAMES", tuple[Credential, ...], "[]"),
+        harness=read_json(env, "ALINEO_HARNESS", HarnessSpec, "{}"),
         setup=env.get("ALINEO_SETUP", ""),
         environment={**{k: v for k, v in env.items() if k in SHOWN or not k.startswith("ALINEO_")}, "HOME": str(home)},
         host=host,
         port=port,
         checkpointer=env.get("ALINEO_CHECKPOINTER", f"http://127.0.0.1:{CHECKPOINTER_PORT}"),
-        drain_grace=_json(env, "ALINEO_DRAIN_GRACE", float, "20"),
-        cut_grace=_json(env, "ALINEO_CUT_GRACE", float, "30"),
-        cut_limit=_json(env, "ALINEO_CUT_LIMIT", float, "600"),
-        cut_retry=_json(env, "ALINEO_CUT_RETRY", float, "30"),
+        drain_grace=read_json(env, "ALINEO_DRAIN_GRACE", float, "20"),
+        cut_grace=read_json(env, "ALINEO_CUT_GRACE", float, "30"),
+        cut_limit=read_json(env, "ALINEO_CUT_LIMIT", float, "600"),
+        cut_retry=read_json(env, "ALINEO_CUT_RETRY", float, "30"),
     )
-
-
-def _required(env: Mapping[str, str], name: str) -> str:
-    if not (value := env.get(name, "")):
-        raise Refused("InvalidEnvironment", f"the bridge needs the variable {name}, and it is not set")
-    return value
-
-
-def _path(env: Mapping[str, str], name: str) -> Path:
-    path = Path(_required(env, name))
-    if not path.is_absolute():
-        raise Refused("InvalidEnvironment", f"{name} must be an absolute path, not {str(path)!r}")
-    return path
-
-
-def _address(env: Mapping[str, str], name: str, default: str) -> tuple[str, int]:
-    host, _, port = (env.get(name) or default).rpartition(":")
-    if not host or not port.isdigit():
-        raise Refused("InvalidEnvironment", f"{name} must be host:port, such as {default}, not {env[name]!r}")
-    return host.strip("[]"), int(port)
-
-
-def _json(env: Mapping[str, str], name: str, kind: type[T], default: str) -> T:
-    try:
-        return msgspec.json.decode((env.get(name) or default).encode(), type=kind)
-    except msgspec.DecodeError as error:
-        raise Refused("InvalidEnvironment", f"the variable {name} cannot be read: {error}") from error

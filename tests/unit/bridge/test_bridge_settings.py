@@ -35,7 +35,7 @@ def test_the_whole_of_it() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("ALINEO_AGENT", "", "needs the variable ALINEO_AGENT"),
+        ("ALINEO_AGENT", "", "the variable ALINEO_AGENT is needed"),
         ("ALINEO_HOME", "root", "ALINEO_HOME must be an absolute path, not 'root'"),
         ("ALINEO_CREDENTIAL_NAMES", "[", "ALINEO_CREDENTIAL_NAMES cannot be read"),
         ("ALINEO_HARNESS", '{"model":{"id":1}}', r"ALINEO_HARNESS cannot be read: .*\$.model.id"),
