@@ -19,7 +19,7 @@ from alineod.domain.state import AgentState, Checkpoint
 from alineod.domain.turn_ends import entry
 from alineod.domain.waits import build_inputs
 from alineod.errors import AlineoError, Refused, Unavailable
-from alineod.reconcile.gather import find_agent
+from alineod.reconcile.objects import find_agent
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.removal import delete_expired
 from alineod.reconcile.world import World

@@ -19,8 +19,8 @@ from alineod.errors import AlineoError, Conflict, Unavailable
 from alineod.kube.objects import AGENTS, build_ref
 from alineod.reconcile.archives import build_grant
 from alineod.reconcile.bridges import JOURNAL_RESET, USED_NUMBER
-from alineod.reconcile.gather import read_spec, read_supervision
 from alineod.reconcile.groups import group_records
+from alineod.reconcile.objects import read_spec, read_supervision
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.recall import find_heard, recall_heard
 from alineod.reconcile.world import World

@@ -1,12 +1,9 @@
-"""The facts of one object: from the store, the ledger and what this term has heard. Absence is confirmed by a read."""
+"""The facts of one agent: from its objects, the ledger and what this term has heard."""
 
 from dataclasses import replace
 
-from alineod.crd.agent import AgentSpec
 from alineod.crd.check import check_agent, check_effective
 from alineod.crd.objects import ADOPT, Agent, Swarm
-from alineod.crd.parse import parse_agent_spec
-from alineod.crd.swarm import SupervisionSpec
 from alineod.domain.causes import End
 from alineod.domain.facts import (
     AgentFacts,
@@ -16,72 +13,26 @@ from alineod.domain.facts import (
     RunFacts,
     Trouble,
 )  # fmt: skip
-from alineod.domain.state import AgentState, is_of_run
-from alineod.errors import Denied, NotFound, Refused, Unavailable
+from alineod.domain.state import AgentState
+from alineod.errors import Denied, NotFound, Refused
 from alineod.kube.objects import (
     AGENTS,
-    CRDS,
     NAMESPACES,
     PODS,
     SWARMS,
-    Json,
-    Ref,
-    Resource,
-    build_ref,
     is_leaving,
     read_label,
     read_uid,
 )
 from alineod.podspec import names
-from alineod.podspec.observe import parse_pod, parse_time
+from alineod.podspec.observe import parse_pod
 from alineod.reconcile.circles import find_circle
+from alineod.reconcile.objects import find_agent, is_renewed, parse_swarm, read_object
 from alineod.reconcile.places import find_left
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.recall import read_heard
 from alineod.reconcile.world import Silence, World
 from alineod.wire.turns import BridgeState
-
-
-async def read_object(world: World, resource: Resource, key: str, *, confirm: bool) -> Json | None:
-    """The object as last seen; `confirm` asks the API server before it is called gone.
-
-    Raises:
-        Unavailable: nobody can say that it is gone, such as while the CRD itself is being removed.
-    """
-    namespace, name = key.split("/")
-    known = world.store.get(Ref(resource, namespace, name))
-    if known is not None or not confirm:
-        return known
-    try:
-        found = await world.gateway.get(resource, namespace, name)
-    except NotFound:
-        await _confirm_served(world, resource)
-        return None
-    world.store.put(resource, found)
-    return found
-
-
-async def _confirm_served(world: World, resource: Resource) -> None:
-    """Objects that went with their CRD were not deleted by a person."""
-    if not resource.group:
-        return
-    try:
-        crd = await world.gateway.get(CRDS, "", str(resource))
-    except Denied:
-        return
-    except NotFound as error:
-        raise Unavailable("ResourceNotServed", f"the CRD {resource} is not installed") from error
-    if is_leaving(crd):
-        raise Unavailable("ResourceNotServed", f"the CRD {resource} is being removed")
-
-
-async def is_renewed(world: World, resource: Resource, since: float) -> bool:
-    """Whether the CRD is younger than `since` (Unix seconds): then objects of before went with the former one."""
-    try:
-        crd = await world.gateway.get(CRDS, "", str(resource))
-    except (Denied, NotFound):
-        return False
-    return parse_time(crd["metadata"].get("creationTimestamp")) > since
 
 
 async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None]:
@@ -175,7 +126,7 @@ def _read_bridge(world: World, pod: PodFacts) -> BridgeState | None:
 
 def _gather_run(world: World, agent: Agent | None, ledger: AgentState | None) -> tuple[Swarm | None, RunFacts]:
     run = agent.run if agent else ledger.run if ledger else ""
-    swarm = _parse_swarm(world, run)
+    swarm = parse_swarm(world, run)
     state = world.ledger.state.runs.get(run)
     here = state is None or state.cluster_uid == world.release.cluster_uid
     if swarm is None:
@@ -191,34 +142,6 @@ def _gather_run(world: World, agent: Agent | None, ledger: AgentState | None) ->
         supervision=swarm.spec.supervision,
     )
     return swarm, facts
-
-
-def _parse_swarm(world: World, run: str) -> Swarm | None:
-    namespace, _, name = run.partition("/")
-    raw = world.store.get(Ref(SWARMS, namespace, name))
-    try:
-        return world.parsed.swarm(raw) if raw is not None else None
-    except Refused:
-        return None
-
-
-def read_supervision(world: World, agent: AgentState) -> SupervisionSpec:
-    """The supervision of the agent's swarm; the defaults once the swarm is gone."""
-    swarm = _parse_swarm(world, agent.run)
-    return swarm.spec.supervision if swarm else SupervisionSpec()
-
-
-def read_spec(world: World, agent: AgentState) -> AgentSpec:
-    """The agent's effective spec as it is now; as it was spawned once its object is gone."""
-    raw = world.store.get(build_ref(AGENTS, agent.key))
-    swarm = _parse_swarm(world, agent.run)
-    try:
-        own = world.parsed.agent(raw) if raw is not None else None
-    except Refused:
-        own = None
-    if own is None:
-        return parse_agent_spec(agent.spec)
-    return world.parsed.effective(own, swarm) if swarm else own.spec
 
 
 def _gather_object(world: World, agent: Agent, swarm: Swarm | None) -> tuple[AgentObject, Trouble | None]:
@@ -285,18 +208,6 @@ def _find_alias_holder(world: World, key: str, obj: AgentObject | None, run: Run
         return ""
     holder = find_agent(world, run.state.key, obj.alias)
     return holder.key if holder is not None and holder.key != key and not holder.closed else ""
-
-
-def find_agent(world: World, run: str, alias: str) -> AgentState | None:
-    """An agent of a run by its short name; agents of a former run of that name do not count."""
-    state = world.ledger.state
-    found = state.runs.get(run)
-    if found is None:
-        return None
-    usual = state.agents.get(f"{run}-{alias}")
-    if usual is not None and usual.alias == alias and is_of_run(usual, found):
-        return usual
-    return next((a for a in state.agents.values() if a.alias == alias and is_of_run(a, found)), None)
 
 
 def _peer(world: World, agent: AgentState) -> Peer:

@@ -15,7 +15,7 @@ from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, RunState
 from alineod.errors import Refused
 from alineod.kube.objects import AGENTS, SWARMS, Ref
-from alineod.reconcile.gather import is_renewed, read_object
+from alineod.reconcile.objects import is_renewed, read_object
 from alineod.reconcile.recall import recall_heard
 from alineod.reconcile.world import World
 
