@@ -24,7 +24,7 @@ from hack.bench.recovery_pods import read_address
 from hack.demo.run import DemoError
 from tests.support.apiserver import ApiServer, find_kube, run_apiserver
 from tests.support.seaweed import REGION, Seaweed, running_seaweed
-from tests.unit.reconcile.kubelets import build_running
+from tests.unit.reconcile.pod_status import build_running
 
 SYSTEM, SPACE = "alineod-system", "agents"
 OPERATOR_POD = "alineod-0"

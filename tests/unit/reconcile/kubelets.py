@@ -1,4 +1,4 @@
-"""Everything a cluster does to pods: its scheduler, its kubelets, its node controller; and what a person does.
+"""What a cluster does to pods: its scheduler, its kubelets, its node controller.
 
 They start pods, restart containers, confirm deletions, and know which node is there. They ask the operator what a
 restore container and a checkpointer ask it. It must not know what the operator decides.
@@ -6,7 +6,7 @@ restore container and a checkpointer ask it. It must not know what the operator 
 
 import hashlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +18,7 @@ from alineod.reconcile.archives import SandboxPod, find_by_pod, record_checkpoin
 from alineod.reconcile.starts import answer_start
 from alineod.wire.archives import RestoreReport, Source, SourceKind, StartOrder, StartRequest, Tried
 from alineod.wire.base import encode
+from tests.unit.reconcile.pod_status import build_crashing, build_ready, build_running
 from tests.unit.reconcile.sandboxes import Sandbox, Upload
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ UNREADY = 20.0  # s after which a kubelet finds a bridge not ready that hangs
 LIVENESS = 90.0  # s after which it restarts the container
 AGAIN = 1.0  # s after which a sandbox asks the operator again that could not help it
 CRASH_PAUSE = 60.0  # s between two tries of a container that ends as soon as it begins
-CRASHES = 5  # restarts of a container that never comes up
 
 
 class Kubelets:
@@ -246,45 +246,6 @@ class Kubelets:
     def _write(self, raw: Json, status: Json) -> None:
         self._simulation.gateway.write_status(read_ref(PODS, raw), status)
 
-    # What goes wrong.
-
-    def vanish(self, agent: str) -> None:
-        """The pod and everything in it are gone at once, without a last word."""
-        for raw, pod in list(self.find(agent)):
-            self._stop(pod.uid)
-            self._simulation.gateway.remove(read_ref(PODS, raw))
-
-    def delete(self, agent: str, disruption: str = "") -> None:
-        """A person deletes the pod, or with `disruption` the cluster evicts it: it has its grace."""
-        for raw, _ in list(self.find(agent)):
-            if disruption:
-                self._write(raw, {**raw["status"], "conditions": [*raw["status"]["conditions"], _disrupt(disruption)]})
-            self._simulation.gateway.objects.end(read_ref(PODS, raw), None)
-
-    def force_delete(self, agent: str) -> None:
-        """The object is gone and the processes live on: nobody told their kubelet."""
-        for raw, _ in list(self.find(agent)):
-            self._simulation.gateway.remove(read_ref(PODS, raw))
-
-    def reap(self) -> None:
-        """The kubelets hear which pods are no more, and end what runs of them."""
-        there = {raw["metadata"]["uid"] for raw in self._find_pods()}
-        for uid in self._simulation.sandboxes.pods.keys() - there:
-            self._stop(uid)
-
-    def evict(self, agent: str, message: str) -> None:
-        """The kubelet ends the pod for the sake of its node, or for what it used; the object stays."""
-        for raw, pod in list(self.find(agent)):
-            if "status" not in raw:  # on no node yet
-                continue
-            self._stop(pod.uid)
-            self._write(raw, build_evicted(raw["status"], message))
-
-    def kill(self, agent: str, reason: str = "Error", exit_code: int = 137) -> None:
-        """The agent's container ends and is started again in the same pod: OOMKilled, killed, or crashed."""
-        for raw, _ in list(self.find(agent)):
-            self.restart(raw, reason, exit_code)
-
     def restart(self, raw: Json, reason: str, exit_code: int) -> None:
         """A new bridge over the same volumes: what the former one left running was cut off."""
         sandbox = self._simulation.sandboxes.pods.get(raw["metadata"]["uid"])
@@ -299,49 +260,6 @@ class Kubelets:
         self._write(raw, {**raw["status"], "containerStatuses": [again]})
         self._set_ready(raw, ready=True, containers=True)
 
-    def hang(self, agent: str) -> None:
-        """The bridge answers nobody until its kubelet restarts it."""
-        for _, pod in list(self.find(agent)):
-            if (sandbox := self._simulation.sandboxes.pods.get(pod.uid)) is not None and not sandbox.gone:
-                sandbox.hung_since = self._simulation.clock.monotonic()
-                sandbox.touch()
-
-    def cut_node(self, node: str) -> None:
-        """Nobody reaches the node; its controller says so of the pods there. What runs there runs on."""
-        self.nodes[node] = False
-        for raw, pod in self._on(node):
-            if (sandbox := self._simulation.sandboxes.pods.get(pod.uid)) is not None:
-                sandbox.cut_off = True
-                sandbox.touch()
-            self._set_ready(raw, ready=False, containers=True)
-
-    def taint_node(self, node: str) -> None:
-        """After five minutes the pods of a node that is not reached are deleted; nobody confirms it."""
-        for raw, _ in self._on(node):
-            status = raw["status"]
-            self._write(raw, {**status, "conditions": [*status["conditions"], _disrupt("DeletionByTaintManager")]})
-            self._simulation.gateway.objects.end(read_ref(PODS, raw), None)
-
-    def heal_node(self, node: str) -> None:
-        """The node is back, with everything that ran there."""
-        self.nodes[node] = True
-        for raw, pod in self._on(node):
-            self._set_ready(raw, ready=True, containers=True)
-            if (sandbox := self._simulation.sandboxes.pods.get(pod.uid)) is not None:
-                sandbox.cut_off = False
-                sandbox.touch()
-
-    def remove_node(self, node: str) -> None:
-        """The node is gone for good, and its pods' objects after it."""
-        self.nodes.pop(node, None)
-        for raw, pod in self._on(node):
-            self._stop(pod.uid)
-            self._simulation.gateway.remove(read_ref(PODS, raw))
-
-    def _on(self, node: str) -> list[tuple[Json, PodFacts]]:
-        pods = [(raw, self._parse(raw)) for raw in self._find_pods()]
-        return [(raw, pod) for raw, pod in pods if pod.node == node]
-
     def _set_ready(self, raw: Json, *, ready: bool, containers: bool) -> None:
         """Set the two conditions; a kubelet gives its reason, the controller of nodes has none."""
         raw = self._simulation.gateway.objects.read(read_ref(PODS, raw))
@@ -350,50 +268,5 @@ class Kubelets:
         ]
         if "conditions" in raw.get("status", {}):
             since = self._simulation.clock.now().isoformat()
-            said = _build_ready(since, ready=ready, containers=containers)
+            said = build_ready(since, ready=ready, containers=containers)
             self._write(raw, {**raw["status"], "conditions": [*said, *others]})
-
-
-def _build_ready(since: str, *, ready: bool, containers: bool) -> list[Json]:
-    reason = {} if containers else {"reason": "ContainersNotReady"}
-    return [
-        {"type": kind, "status": str(status), "lastTransitionTime": since, **reason}
-        for kind, status in (("Ready", ready), ("ContainersReady", containers))
-    ]
-
-
-def build_running(pod: PodFacts, restored: str, since: str = "2026-01-01T00:00:00Z") -> Json:
-    """The status of a pod whose containers run."""
-    return {
-        "phase": "Running",
-        "podIP": "10.0.0.1",
-        "conditions": _build_ready(since, ready=True, containers=True),
-        "initContainerStatuses": [
-            {"name": "restore", "state": {"terminated": {"exitCode": 0, "message": restored}}},
-        ],
-        "containerStatuses": [
-            {"name": "agent", "ready": True, "restartCount": 0, "state": {"running": {}}},
-        ],
-    }
-
-
-def build_crashing(status: Json) -> Json:
-    """The status of a pod whose agent container ends as soon as it begins."""
-    agent = {
-        "name": "agent", "ready": False, "restartCount": CRASHES, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-        "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
-    }  # fmt: skip
-    return {**status, "containerStatuses": [agent]}
-
-
-def build_evicted(status: Json, message: str) -> Json:
-    """The status of a pod that its kubelet ended."""
-    ended = {"terminated": {"exitCode": 137, "reason": "Error"}}
-    containers = [{**c, "ready": False, "state": ended} for c in status.get("containerStatuses", ())]
-    conditions = [*status.get("conditions", ()), _disrupt("TerminationByKubelet", message)]
-    failed = {"phase": "Failed", "reason": "Evicted", "message": message, "conditions": conditions}
-    return {**status, **failed, "containerStatuses": containers}
-
-
-def _disrupt(reason: str, message: str = "") -> dict[str, Any]:
-    return {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}

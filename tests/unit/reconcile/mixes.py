@@ -20,7 +20,7 @@ from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.passes import run_pass
 from alineod.wire.turns import ErrorKind, TurnError, TurnState, Usage
 from tests.support.memory_bucket import MemoryBucket
-from tests.unit.reconcile.kubelets import build_crashing, build_evicted, build_running
+from tests.unit.reconcile.pod_status import build_crashing, build_evicted, build_running
 from tests.unit.reconcile.sandboxes import Sandbox
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 from tests.unit.reconcile.virtual_time import FakeClock

@@ -20,7 +20,8 @@ from alineod.reconcile.places import rebuild_places
 from alineod.reconcile.wake import wake_all
 from alineod.reconcile.world import Release, World
 from tests.support.memory_bucket import MemoryBucket
-from tests.unit.reconcile.kubelets import Kubelets, build_running
+from tests.unit.reconcile.mishaps import FaultyKubelets
+from tests.unit.reconcile.pod_status import build_running
 from tests.unit.reconcile.sandboxes import Sandbox, Sandboxes, Upload
 from tests.unit.reconcile.virtual_time import FakeClock, VirtualLoop
 
@@ -66,7 +67,7 @@ class Simulation:
         self.gateway = MemoryGateway(self.clock, namespaces=(NAMESPACE,), hook=self._hook_api)
         self.gateway.objects.watchers.append(self._watch)
         self.sandboxes = Sandboxes(self._count)
-        self.kubelets = Kubelets(self)
+        self.kubelets = FaultyKubelets(self)
         self.calls = self.effects = self.changes = 0
         self.die_at, self.die_after = die_at, 0
         self.dead, self.away, self.api_away = False, False, False
