@@ -42,13 +42,13 @@ def find_decision(agent: AgentState) -> InboxMessage | None:
 
 
 def find_number(agent: AgentState, message: str) -> int:
-    """The turn that a prompt in the inbox will become, unless one before it is cut off."""
+    """The turn that `message`, a prompt in the inbox, will become, unless one before it is cut off."""
     decision = find_decision(agent)
     ids = [decision.id] if decision is not None else []
     ids += [prompt.id for prompt in find_prompts(agent) if prompt.id not in ids]
     retried = agent.turn is not None and _is_retried(agent, agent.turn)
     last = (agent.turn.number if agent.turn else 1) + retried
-    return last + (ids.index(message) + 1 if message in ids else 1)
+    return last + ids.index(message) + 1
 
 
 def _is_retried(agent: AgentState, turn: Turn) -> bool:

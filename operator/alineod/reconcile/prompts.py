@@ -68,18 +68,30 @@ async def queue_prompt(world: World, key: str, text: str, idempotency_key: str) 
 
 def _check_live(agent: AgentState) -> None:
     if agent.closed or agent.released:
-        raise Conflict("NotLive", f"the agent {agent.key} has ended ({agent.state}: {agent.message or agent.reason})")
+        raise _build_not_live(agent)
+
+
+def _build_not_live(agent: AgentState) -> Conflict:
+    words = f"the agent {agent.key} has ended ({agent.state}: {agent.message or agent.reason})"
+    return Conflict("NotLive", words)
 
 
 async def _find_turn(world: World, key: str, seq: int, message: str) -> int:
-    """The turn that the prompt became or will become."""
-    after = seq - 1
+    """The turn that the prompt will become, or has become: then that stands in the ledger behind the prompt.
+
+    Raises:
+        Conflict: `NotLive`, it is never delivered.
+    """
+    agent, after = read_agent(world, key), seq - 1
+    if any(waiting.id == message for waiting in agent.inbox):
+        _check_live(agent)  # it may have ended meanwhile, and nobody would ever deliver it
+        return find_number(agent, message)
     while rows := await world.ledger.read(agent=key, after=after):
         for row in rows:
             if isinstance(row.body, ev.InboxDelivered) and message in row.body.ids:
                 return row.body.turn
         after = rows[-1].seq
-    return find_number(read_agent(world, key), message)
+    raise _build_not_live(agent)
 
 
 async def read_result(world: World, key: str, turn: int | None, wait: float) -> Result:

@@ -12,7 +12,7 @@ from alineod.http.routes import build_app, build_standby_app
 from alineod.kube.gateway import Identity
 from alineod.kube.health import Health
 from alineod.kube.objects import PODS, SWARMS
-from alineod.reconcile.places import count_places
+from alineod.reconcile.places import find_holders
 from tests.unit.http.conftest import build_health
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 from tests.unit.reconcile.test_crash_points import SWARM
@@ -168,7 +168,7 @@ async def test_a_restore_that_has_to_wait_is_told_to_come_back(
         answer = await client.post("/v1/sandbox/start", json=body, headers={"authorization": "Bearer pod"})
     assert (answer.status_code, answer.json()["title"]) == (425, reason)
     assert simulation.world.term.start_waits[pod["metadata"]["uid"]].reason == reason
-    assert count_places(simulation.world) == 0
+    assert not find_holders(simulation.world)
 
 
 async def test_a_pod_that_was_replaced_is_told_so_and_nothing_is_recorded(

@@ -1,11 +1,12 @@
 """What a prompt is told of its turn, and what is said of a turn whatever became of it and of its agent."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from alineod.domain import events as ev
-from alineod.domain.events import LedgerState, Outcome
+from alineod.domain.events import Entry, LedgerState, Outcome, Row
 from alineod.errors import NotFound
 from alineod.kube.objects import AGENTS, SWARMS
 from alineod.reconcile.prompts import Result, queue_prompt, read_result
@@ -108,4 +109,21 @@ async def test_a_turn_that_will_never_be_is_not_waited_for() -> None:
     simulation = await _started()
     with pytest.raises(NotFound):
         await _read(simulation, 9)
+    await simulation.drivers.close()
+
+
+async def test_a_prompt_that_is_delivered_while_it_is_answered_is_told_the_turn_it_became() -> None:
+    simulation = await _started()
+    append = simulation.ledger.append
+
+    async def append_and_deliver(entries: Sequence[Entry]) -> list[Row]:
+        rows = await append(entries)
+        if isinstance(rows[0].body, ev.InboxQueued):
+            simulation.ledger.append = append  # type: ignore[method-assign]
+            await simulation.settle()
+        return rows
+
+    simulation.ledger.append = append_and_deliver  # type: ignore[method-assign, assignment]
+    assert await _prompt(simulation, "two") == 2
+    assert (await _read(simulation, 2)).result == "did: two"
     await simulation.drivers.close()
