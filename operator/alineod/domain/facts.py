@@ -191,6 +191,7 @@ class SwarmFacts:
     members: tuple[MemberObject, ...] = ()
     taken: tuple[str, ...] = ()
     agents: Mapping[str, AgentState] = field(default_factory=dict)
+    leaving: frozenset[str] = frozenset()  # short names whose object was deleted, and whose agent is about to end
     heard: Mapping[str, Heard] = field(default_factory=dict)  # of turns that run, where the run's object is gone
     stuck: tuple[str, ...] = ()  # short names of agents whose Stalled condition is true
     replicated: Trouble | None = None  # None: the ledger is in the bucket

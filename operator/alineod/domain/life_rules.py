@@ -88,14 +88,17 @@ def rule_spawn(facts: AgentFacts) -> Decision | None:
         message = f"{facts.alias_holder} is called {obj.alias} in the swarm already: choose another spec.alias"
         return Decision("alias_taken", Standing("AliasTaken", message, stalled=True))
     entries: tuple[Entry, ...] = ()
-    if ledger is not None and not adopted and not ledger.closed:
+    former: tuple[Action, ...] = ()
+    if ledger is not None and not adopted:
         message = "another Agent object has taken the name"
-        entries = build_end(ledger, Outcome.ABORTED, "Replaced", message, facts.heard.remains)
+        former = _remove_pods(facts, message)
+        if not ledger.closed:
+            entries = build_end(ledger, Outcome.ABORTED, "Replaced", message, facts.heard.remains)
     spawned = ev.AgentSpawned(
         uid=obj.uid, alias=obj.alias, parent=_parent_key(facts, obj), spec=obj.spec.dump(), adopted=adopted
     )
     new = Entry(id=f"{obj.uid}/spawned/{run.resumed_seq}", run=run.key, agent=facts.key, body=spawned)
-    return Decision("spawn", Standing("Accepted", "the agent was accepted"), (Append((*entries, new)),))
+    return Decision("spawn", Standing("Accepted", "the agent was accepted"), (Append((*entries, new)), *former))
 
 
 def _parent_key(facts: AgentFacts, obj: AgentObject) -> str | None:

@@ -107,7 +107,7 @@ def rule_members(facts: SwarmFacts) -> Decision | None:
     # To make an agent again that somebody deleted would run its prompts again, unasked. One whose entry was removed
     # and is written anew is asked for.
     ended = {a.alias for a in facts.agents.values() if _is_over(a, facts.ledger)}
-    missing = [alias for alias in wanted if alias not in have and alias not in ended]
+    missing = [alias for alias in wanted if alias not in {*have, *ended, *facts.leaving}]
     makeable = [alias for alias in missing if _object_name(facts, alias) not in facts.taken]
     actions: tuple[Action, ...] = (
         *(DeleteAgent(m.name, m.uid, m.version) for m in made if m.alias not in wanted or _is_left(m, brought_over)),

@@ -1,6 +1,6 @@
 """The facts of one swarm: from the store, the ledger and its Agent objects."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from alineod.crd.check import check_swarm
 from alineod.crd.objects import ADOPT, Agent, Swarm
@@ -15,7 +15,7 @@ from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, RunState
 from alineod.errors import Refused
 from alineod.kube.objects import AGENTS, SWARMS, Ref
-from alineod.reconcile.objects import is_renewed, read_object
+from alineod.reconcile.objects import is_renewed, read_kind_time, read_object
 from alineod.reconcile.recall import recall_heard
 from alineod.reconcile.world import World
 
@@ -47,12 +47,24 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
         members=members,
         taken=_taken(world, key, swarm, members),
         agents=states,
+        leaving=await _find_leaving(world, ledger, states.values(), {member.alias for member in members}),
         heard=await _recall(world, states.values()) if _is_gone(ledger, obj) else {},
         stuck=_stuck(agents),
         replicated=_replicated(world),
         replicated_seq=world.ledger.acknowledged_seq if world.bucket else 0,
     )
     return facts, swarm
+
+
+async def _find_leaving(
+    world: World, run: RunState | None, agents: Iterable[AgentState], there: Set[str]
+) -> frozenset[str]:
+    """Agents whose object is gone, and was not taken along by its kind or left behind in another cluster."""
+    if run is None or run.deleted:
+        return frozenset()
+    gone = [a for a in agents if not a.closed and a.claimed_seq > run.resumed_seq and a.alias not in there]
+    since = await read_kind_time(world, AGENTS) if gone else 0.0
+    return frozenset(agent.alias for agent in gone if agent.claimed_at >= since)
 
 
 async def _is_renewed(world: World, run: RunState | None, obj: SwarmObject | None) -> bool:

@@ -46,11 +46,16 @@ async def _confirm_served(world: World, resource: Resource) -> None:
 
 async def is_renewed(world: World, resource: Resource, since: float) -> bool:
     """Whether the CRD is younger than `since` (Unix seconds): then objects of before went with the former one."""
+    return await read_kind_time(world, resource) > since
+
+
+async def read_kind_time(world: World, resource: Resource) -> float:
+    """When the CRD was made, Unix seconds; 0 where nobody can say."""
     try:
         crd = await world.gateway.get(CRDS, "", str(resource))
     except (Denied, NotFound):
-        return False
-    return parse_time(crd["metadata"].get("creationTimestamp")) > since
+        return 0.0
+    return parse_time(crd["metadata"].get("creationTimestamp"))
 
 
 def parse_swarm(world: World, run: str) -> Swarm | None:

@@ -1,6 +1,7 @@
 """Faults that were found once, each as a case of its kind."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -14,12 +15,15 @@ from alineod.domain.journal import Heard
 from alineod.domain.turn_ends import build_interruption
 from alineod.errors import Denied
 from alineod.kube.objects import AGENTS, NAMESPACES, PODS, SWARMS, Json, Ref, Resource, read_uid
-from alineod.reconcile.drive import KUBELET_LOOK
+from alineod.reconcile.drive import KUBELET_LOOK, RETRY
 from alineod.reconcile.gather import gather_agent
-from alineod.reconcile.passes import run_agent_pass
+from alineod.reconcile.passes import run_agent_pass, run_swarm_pass
 from alineod.reconcile.prompts import queue_prompt
+from alineod.reconcile.world import World
+from alineod.wire.turns import TurnState
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 
+Pass = Callable[[World, str], Awaitable[float | None]]
 MODEL = {"harness": {"model": {"provider": "openai", "id": "m"}}}
 
 
@@ -77,12 +81,34 @@ async def test_an_entry_that_is_removed_and_written_again_is_made_again() -> Non
     assert [prompt for _, prompt in simulation.sandboxes.asked].count("anew") == 1
 
 
-async def test_an_agent_that_a_person_deleted_is_not_made_again() -> None:
-    simulation = await _settled(_swarm({"name": "a"}))
+@pytest.mark.parametrize("first", [run_agent_pass, run_swarm_pass])
+@pytest.mark.parametrize("prompt", ["p", "HANG"])
+async def test_an_agent_that_a_person_deleted_is_not_made_again(first: Pass, prompt: str) -> None:
+    """Whichever of the two hears of it first."""
+    simulation = await _settled(_swarm({"name": "a", "prompt": prompt}))
     uid = simulation.read(AGENTS, "s-a")["metadata"]["uid"]
     await simulation.gateway.delete(AGENTS, NAMESPACE, "s-a", uid=uid)
+    await first(simulation.world, f"{NAMESPACE}/s" if first is run_swarm_pass else f"{NAMESPACE}/s-a")
     await simulation.settle()
     assert simulation.gateway.read_all(AGENTS) == ()
+    assert len(simulation.sandboxes.asked) == 1
+    await simulation.drivers.close()
+
+
+async def test_the_sandbox_of_an_agent_whose_name_another_object_took_goes_with_its_turn() -> None:
+    simulation = await _settled(_swarm({"name": "a", "prompt": "HANG"}))
+    (former,) = simulation.sandboxes.pods.values()
+    agent = simulation.read(AGENTS, "s-a")
+    simulation.gateway.objects.remove(Ref(AGENTS, NAMESPACE, "s-a"))
+    metadata = {key: agent["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
+    simulation.gateway.write(AGENTS, {"metadata": metadata, "spec": {**agent["spec"], "prompt": "anew"}})
+    await run_agent_pass(simulation.world, f"{NAMESPACE}/s-a")
+    assert former.memory.turns[1].state is TurnState.ABORTED
+    await simulation.settle()
+    await asyncio.sleep(2 * RETRY)  # whoever followed the former turn looks at what runs now
+    await simulation.settle()
+    assert [prompt for _, prompt in simulation.sandboxes.asked] == ["HANG", "anew"]
+    await simulation.drivers.close()
 
 
 @pytest.mark.behaviour("2.14")
