@@ -46,19 +46,24 @@ def judge_pod(reason: str, message: str) -> End:
 
 def judge_container(reason: str, exit_code: int | None, message: str) -> End:
     """The end of the agent's container."""
-    words = f"the agent's container ended with exit code {exit_code} {message}".strip()
+    words = f"the agent's container ended with exit code {exit_code}"
     if reason == OUT_OF_MEMORY:
         return End(EndKind.OWN_FAULT, reason, _with_hint(reason, f"{words}: it used more memory than it may"))
     if exit_code in KILLED:
         return End(EndKind.DISRUPTION, "ContainerKilled", f"{words}: it was killed from outside")
     if exit_code == 0:
         return End(EndKind.DISRUPTION, reason or "Completed", words)
-    return End(EndKind.OWN_FAULT, reason or "ContainerEnded", words)
+    return End(EndKind.OWN_FAULT, reason or "ContainerEnded", f"{words} {message}".strip())  # its own last words
 
 
 def judge_removed(pod: str) -> End:
     """A pod that is not there any more, and whose end nobody saw."""
     return End(EndKind.REMOVED, "PodGone", f"the pod {pod} is gone")
+
+
+def judge_deleted(pod: str) -> End:
+    """A pod that somebody deletes, and of which the cluster gives no reason."""
+    return End(EndKind.REMOVED, "PodDeleted", f"the pod {pod} was deleted")
 
 
 def judge_lost_node(pod: str, node: str) -> End:

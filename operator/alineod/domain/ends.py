@@ -1,7 +1,7 @@
 """Whether a sandbox is still any good, by what the cluster shows of it and whether its bridge answers."""
 
 from alineod.crd.sandbox import OnNodeLost
-from alineod.domain.causes import End, EndKind, judge_lost_node, judge_removed
+from alineod.domain.causes import End, EndKind, judge_deleted, judge_lost_node, judge_removed
 from alineod.domain.facts import AgentFacts, PodFacts
 from alineod.domain.state import AgentState
 
@@ -20,11 +20,18 @@ def find_end(facts: AgentFacts) -> End | None:
     name = ledger.pod.name if ledger.pod else "its pod"
     if pod is None:
         return facts.last_end or judge_removed(name)
+    if pod.over and (end := pod.end or find_deletion(pod)):
+        return end
     if pod.over:
-        return pod.end or pod.container_end or End(EndKind.DISRUPTION, "PodEnded", f"the pod {name} has ended")
+        return pod.container_end or End(EndKind.DISRUPTION, "PodEnded", f"the pod {name} has ended")
     if ledger.given_up == ledger.incarnation:
         return End(EndKind.DISRUPTION, "GivenUp", f"the pod {name} was given up when its turn was recorded as cut off")
     return _find_crash(ledger, pod) or _find_lost_node(facts, ledger, pod)
+
+
+def find_deletion(pod: PodFacts) -> End | None:
+    """Why the pod is being deleted; its containers end because of that, whatever their exit codes are."""
+    return (pod.end or judge_deleted(pod.name)) if pod.deleting else None
 
 
 def _find_crash(ledger: AgentState, pod: PodFacts) -> End | None:

@@ -106,8 +106,9 @@ def _(body: ev.AgentTurnStarted, agent: AgentState, time: float) -> AgentState:
         return agent
     turn = Turn(body.turn, body.turn_id, body.prompt, body.incarnation, time, attempt=body.attempt)
     return replace(
-        agent, turn=turn, state=LedgerState.RUNNING, reason="TurnStarted", message="", state_since=time, handle=Handle()
-    )
+        agent, turn=turn, state=LedgerState.RUNNING, reason="TurnStarted", message="", state_since=time,
+        handle=Handle(), outcome=None,
+    )  # fmt: skip
 
 
 def _end_turn(agent: AgentState, number: int, time: float, **change: Any) -> Turn | None:
@@ -148,7 +149,7 @@ def _(body: ev.AgentTurnInterrupted, agent: AgentState, time: float) -> AgentSta
         turn=_end_turn(agent, body.turn, time, state=TurnState.INTERRUPTED, text=body.text),
         unclean=note_unclean(agent, body.turn),
         interruption=Interruption(
-            body.turn, body.reason, body.message, tuple(body.tools), _keep_newest(agent.interruption)
+            body.turn, body.reason, body.message, tuple(body.tools), len(body.text), _keep_newest(agent.interruption)
         ),
         failures=agent.failures + body.own_fault,
         given_up=agent.incarnation if body.outside else agent.given_up,
@@ -185,7 +186,7 @@ def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
     kept, last = body.checkpoint_turn or 0, agent.last_clean_turn or 0
     if kept >= last:
         return back
-    came = f"with turn {kept}" if kept else "blank"
+    came = f"with turn {kept}" if kept else "blank, with none of its turns"
     why = f"it had ended cleanly, but {explain_loss(agent, last, body)}: it came back {came}"
     lost = Interruption(last, CLEAN_TURN_LOST, why, before=_keep_newest(agent.interruption))
     return replace(back, interruption=lost, last_clean_turn=body.checkpoint_turn)

@@ -64,6 +64,7 @@ class Interruption:
     reason: str
     message: str
     tools: tuple[str, ...] = ()
+    survived: int = 0  # characters of its text
     before: "Interruption | None" = None  # one that the agent has not been told of yet either
 
 

@@ -128,7 +128,7 @@ def _ledger_conditions(facts: AgentFacts, agent: AgentState) -> dict[ConditionTy
         running = Said(agent.turn_running, "TurnRunning" if agent.turn_running else "TurnEnded", f"turn {turn.number}")
     interrupted = Said(False, "NotInterrupted")
     if cut is not None:
-        interrupted = Said(True, cut.reason, f"{_describe(cut)}; {_survived(agent)}")
+        interrupted = Said(True, cut.reason, f"{_describe(cut)}; {_find_last(agent)}")
     lost = agent.state is LedgerState.LOST
     return {
         ConditionType.RUNNING: running,
@@ -139,16 +139,22 @@ def _ledger_conditions(facts: AgentFacts, agent: AgentState) -> dict[ConditionTy
 
 
 def _describe(cut: Interruption) -> str:
-    what = f"turn {cut.turn} is lost" if cut.reason == CLEAN_TURN_LOST else f"turn {cut.turn} was cut off"
     before = f"; before that, {_describe(cut.before)}" if cut.before else ""
-    return f"{what}: {cut.message}{before}"
+    if cut.reason == CLEAN_TURN_LOST:
+        return f"turn {cut.turn} is lost: {cut.message}{before}"
+    text = f"{cut.survived} characters" if cut.survived else "none"
+    return f"turn {cut.turn} was cut off: {cut.message}; {text} of its text survived{before}"
 
 
-def _survived(agent: AgentState) -> str:
-    text = agent.turn.text if agent.turn else ""
-    shown = f"{len(text)} characters of its text survived" if text else "none of its text survived"
-    clean = f"the last clean turn is {agent.last_clean_turn}" if agent.last_clean_turn else "no turn ended cleanly yet"
-    return f"{shown}; {clean}"
+def _find_last(agent: AgentState) -> str:
+    """The last clean turn that it has."""
+    if agent.last_clean_turn:
+        return f"the last clean turn is {agent.last_clean_turn}"
+    return "no clean turn is left" if _has_lost(agent.interruption) else "no turn ended cleanly yet"
+
+
+def _has_lost(cut: Interruption | None) -> bool:
+    return cut is not None and (cut.reason == CLEAN_TURN_LOST or _has_lost(cut.before))
 
 
 def _checkpointed(facts: AgentFacts, agent: AgentState) -> Said:
@@ -156,7 +162,7 @@ def _checkpointed(facts: AgentFacts, agent: AgentState) -> Said:
         return Said(False, "NotRequested", "spec.checkpoint is not true: a lost sandbox loses the conversation")
     newest = agent.checkpoints[-1] if agent.checkpoints else None
     if agent.last_clean_turn is None:
-        return Said(False, "Pending", "no turn ended cleanly yet")
+        return Said(False, "Pending", _find_last(agent))
     if not facts.has_bucket:
         message = "no bucket is configured: checkpoints stay in the pod and go with it; set bucket.name in the chart"
         return Said(False, "NoBucket", message)

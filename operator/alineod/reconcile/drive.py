@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable
 
 from alineod.domain.causes import End, EndKind
+from alineod.domain.ends import find_deletion
 from alineod.domain.facts import PodFacts
 from alineod.domain.journal import ENDED, Batch, compute_batch
 from alineod.domain.state import AgentState
@@ -181,5 +182,7 @@ async def _wait_container_end(world: World, key: str, records: Iterable[JournalR
 def _find_container_end(world: World, agent: AgentState) -> End | None:
     """How the agent's container ended since its last rung held."""
     pod = find_pod(world, agent)
+    if pod is not None and (deletion := find_deletion(pod)) is not None:
+        return deletion
     restarted = pod is not None and agent.pod is not None and pod.restarts > agent.pod.restarts
     return pod.container_end if pod is not None and restarted else None

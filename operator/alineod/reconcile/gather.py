@@ -5,6 +5,7 @@ from dataclasses import replace
 from alineod.crd.check import check_agent, check_effective
 from alineod.crd.objects import ADOPT, Agent, Swarm
 from alineod.domain.causes import End
+from alineod.domain.ends import find_deletion
 from alineod.domain.facts import (
     AgentFacts,
     AgentObject,
@@ -41,8 +42,8 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
     agent, obj, invalid, run = await _gather_claim(world, key, ledger)
     pods = await _gather_pods(world, key, ledger)
     pod = next((p for p in pods if ledger and ledger.pod and p.uid == ledger.pod.uid), None)
-    if pod is not None and pod.end is not None:
-        world.term.ends[key] = (pod.uid, pod.end)  # it says so once, and may be gone when that is asked for
+    if pod is not None and (end := pod.end or find_deletion(pod)) is not None:
+        world.term.ends[key] = (pod.uid, end)  # it says so once, and may be gone when that is asked for
     silence = world.term.silences.get(pod.uid if pod else "", Silence())
     facts = AgentFacts(
         now=world.now(),

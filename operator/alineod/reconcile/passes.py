@@ -57,6 +57,10 @@ async def run_agent_pass(world: World, key: str) -> float | None:
             decision = build_refusal(decision, error)
             world.term.reconnection.answer(key)
             break
+        except Unavailable as error:
+            # What cannot be done now is no reason to keep quiet: the status says why.
+            await _show_agent(world, facts, agent, Standing(error.reason, error.message))
+            raise
         if decision.rule in RUNGS:
             world.term.reattached.add(key)
         if is_answer(facts, decision):
@@ -66,12 +70,19 @@ async def run_agent_pass(world: World, key: str) -> float | None:
     else:
         raise RuntimeError(f"{key}: {MAX_STEPS} decisions in one pass, the last was {decision.rule}")
     note_place(world, key, waits=decision.rule == WAITS)
-    if agent is not None and decision.standing is not None:
-        status = compute_agent_status(facts, decision.standing, agent.status)
-        if status != agent.status:
-            await write_status(world, AGENTS, agent, status.model_dump(mode="json", by_alias=True, exclude_none=True))
-            world.wake(Ref(SWARMS, agent.metadata.namespace, agent.spec.swarm))
+    if decision.standing is not None:
+        await _show_agent(world, facts, agent, decision.standing)
     return decision.again_after
+
+
+async def _show_agent(world: World, facts: AgentFacts, agent: Agent | None, standing: Standing) -> None:
+    """Write the status if it changed."""
+    if agent is None:
+        return
+    status = compute_agent_status(facts, standing, agent.status)
+    if status != agent.status:
+        await write_status(world, AGENTS, agent, status.model_dump(mode="json", by_alias=True, exclude_none=True))
+        world.wake(Ref(SWARMS, agent.metadata.namespace, agent.spec.swarm))
 
 
 def has_moved(world: World, facts: AgentFacts) -> bool:

@@ -39,7 +39,7 @@ def test_pods(reason: str, message: str, kind: EndKind) -> None:
 def test_containers(reason: str, code: int, kind: EndKind, shown: str) -> None:
     end = judge_container(reason, code, "last words")
     assert (end.kind, end.reason) == (kind, shown)
-    assert "last words" in end.message
+    assert ("last words" in end.message) == (shown in ("Error", "StartError"))  # else they say nothing of the cause
     assert ("limits.memory" in end.message) == (reason == "OOMKilled")
 
 

@@ -7,15 +7,17 @@ import pytest
 from alineod.domain.actions import Drive, Probe
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
-from alineod.domain.ends import NODE_LOST_AFTER, find_end
+from alineod.domain.ends import NODE_LOST_AFTER, find_deletion, find_end
 from alineod.domain.facts import PodFacts, PodPhase
 from tests.unit.domain.builders import (
     NOW,
     build_facts,
+    build_pod,
     running,
 )  # fmt: skip
 from tests.unit.domain.ladder import (
     CRASHING,
+    DRAINED,
     LEAVING,
 )
 
@@ -57,3 +59,16 @@ def test_a_turn_that_goes_on_in_a_pod_that_should_have_ended_is_let_go_on() -> N
 def test_a_checkpointer_that_ends_again_and_again_is_no_end_of_an_agent_at_work() -> None:
     crashing = replace(CRASHING, agent_running=True, bridge_ready=True)
     assert find_end(build_facts(ledger=running(), pod=crashing)) is None
+
+
+@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize("said", [None, DRAINED], ids=["a person's doing", "the cluster says why"])
+def test_a_pod_that_is_deleted_went_because_of_that_whatever_its_containers_say(over: bool, said: End | None) -> None:
+    killed = End(EndKind.DISRUPTION, "ContainerKilled", "exit code 137")
+    phase = PodPhase.FAILED if over else PodPhase.RUNNING
+    leaving = build_pod(deleting=True, grace=30, phase=phase, container_end=killed, end=said)
+    end = find_deletion(leaving)
+    assert end is not None
+    assert end.reason == (said.reason if said else "PodDeleted")
+    if over:
+        assert find_end(build_facts(pod=leaving)) == end

@@ -88,7 +88,7 @@ def test_a_lost_turn_is_said_to_be_lost_and_why(
     assert agent.interruption is not None
     assert (agent.interruption.turn, agent.interruption.reason) == (1, "CleanTurnLost")
     assert words in agent.interruption.message
-    assert agent.interruption.message.endswith("it came back blank")
+    assert agent.interruption.message.endswith("it came back blank, with none of its turns")
 
 
 def test_what_a_pod_reports_too_late_does_not_count() -> None:

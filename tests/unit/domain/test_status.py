@@ -86,7 +86,7 @@ def test_running_is_true_while_a_turn_is_in_progress() -> None:
 @pytest.mark.behaviour("2.14")
 def test_interrupted_says_which_turn_why_and_what_survived() -> None:
     turn = build_turn(2, state=TurnState.INTERRUPTED, text="half")
-    ledger = build_ledger(turn=turn, interruption=Interruption(2, "PodGone", "the pod is gone"))
+    ledger = build_ledger(turn=turn, interruption=Interruption(2, "PodGone", "the pod is gone", survived=4))
     status = compute_agent_status(build_facts(ledger=ledger), READY, AgentStatus())
     said = {c.type: c for c in status.conditions}[ConditionType.INTERRUPTED]
     assert (said.status, said.reason) == (ConditionStatus.TRUE, "PodGone")

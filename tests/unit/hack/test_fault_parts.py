@@ -40,7 +40,7 @@ def pod(ready: str = "True", container: str = "containerd://new", **metadata: st
     [
         ((agent(), pod()), ""),
         ((agent("Failed", "Interrupted"), pod()), ""),
-        ((agent(saved="False", words=NO_TURN), pod()), ""),
+        *(((agent(saved="False", words=words), pod()), "") for words in NO_TURN),
         ((None, pod()), "object is gone"),
         ((agent("Lost"), pod()), "phase is Lost"),
         ((agent(ready="False"), pod()), "not Ready: R: words"),

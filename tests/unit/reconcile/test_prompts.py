@@ -127,3 +127,16 @@ async def test_a_prompt_that_is_delivered_while_it_is_answered_is_told_the_turn_
     assert await _prompt(simulation, "two") == 2
     assert (await _read(simulation, 2)).result == "did: two"
     await simulation.drivers.close()
+
+
+async def test_who_waits_for_a_cut_turn_hears_what_survived_when_somebody_has_decided() -> None:
+    simulation = await _started("Ask", "HANG")
+    simulation.kubelets.vanish("s-a")
+    await simulation.settle()
+    assert (await _read(simulation, 1)).outcome is None
+    await _prompt(simulation, "the decision")
+    await simulation.settle()
+    result = await _read(simulation, 1)
+    assert (result.turn, result.outcome, result.error_kind) == (1, Outcome.FAILED, "interrupted")
+    assert "turn 2 was given instead" in result.error
+    await simulation.drivers.close()
