@@ -270,3 +270,7 @@ class Kubelets:
             since = self._simulation.clock.now().isoformat()
             said = build_ready(since, ready=ready, containers=containers)
             self._write(raw, {**raw["status"], "conditions": [*said, *others]})
+
+    def _on(self, node: str) -> list[tuple[Json, PodFacts]]:
+        pods = [(raw, self._parse(raw)) for raw in self._find_pods()]
+        return [(raw, pod) for raw, pod in pods if pod.node == node]

@@ -1,7 +1,6 @@
 """What goes wrong with pods, containers and nodes, as a test wishes."""
 
-from alineod.domain.facts import PodFacts
-from alineod.kube.objects import PODS, Json, read_ref
+from alineod.kube.objects import PODS, read_ref
 from tests.unit.reconcile.kubelets import Kubelets
 from tests.unit.reconcile.pod_status import build_disruption, build_evicted
 
@@ -88,7 +87,3 @@ class FaultyKubelets(Kubelets):
         for raw, pod in self._on(node):
             self._stop(pod.uid)
             self._simulation.gateway.remove(read_ref(PODS, raw))
-
-    def _on(self, node: str) -> list[tuple[Json, PodFacts]]:
-        pods = [(raw, self._parse(raw)) for raw in self._find_pods()]
-        return [(raw, pod) for raw, pod in pods if pod.node == node]
