@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from alineod.cli.cluster import Answer, Cluster, call_api
 from alineod.cli.tree import build_lines, parse_node
@@ -78,20 +79,23 @@ def send_prompt(options: argparse.Namespace, cluster: Cluster) -> int:
         accepted = session.call(f"{options.agent}/prompt", {"prompt": text, "idempotencyKey": options.key})
         turn = accepted.body["turn"]
         print(f"{accepted.body['agent']}: turn {turn}", file=sys.stderr)
-        return print_result(session, options, turn) if options.wait else DONE
+        prompt = {"idempotencyKey": accepted.body["idempotencyKey"]}  # turns that are cut before it move its number
+        return print_result(session, options, prompt) if options.wait else DONE
 
 
 def show_result(options: argparse.Namespace, cluster: Cluster) -> int:
     """Print the text; say on stderr how it ended unless it ended well."""
     with open_session(options, cluster) as session:
-        return print_result(session, options, options.turn)
+        asked = {"turn": options.turn, "idempotencyKey": options.key}
+        return print_result(session, options, {name: value for name, value in asked.items() if value})
 
 
-def print_result(session: Session, options: argparse.Namespace, turn: int | None) -> int:
+def print_result(session: Session, options: argparse.Namespace, which: Mapping[str, object]) -> int:
     """Hold the question for `--wait` seconds, in calls as long as the operator holds them."""
-    left, which = options.wait, "" if turn is None else f"&turn={turn}"
+    left = options.wait
     while True:
-        answer = session.call(f"{options.agent}/result?wait={min(left, MAX_WAIT)}{which}")
+        query = urlencode({"wait": min(left, MAX_WAIT), **which})
+        answer = session.call(f"{options.agent}/result?{query}")
         left -= MAX_WAIT
         if answer.status != 202 or left <= 0:
             break
@@ -144,6 +148,7 @@ def build_parser() -> argparse.ArgumentParser:
     result = verbs.add_parser("result", help="what came of an agent's turn")
     result.add_argument("agent", help="name of the Agent object")
     result.add_argument("--turn", type=int, help="default: the latest")
+    result.add_argument("--key", default="", help="of a prompt: the turn that it became")
     for verb in (tree, prompt, result):
         _add_kubectl_flags(verb)
     for verb in (prompt, result):

@@ -76,8 +76,11 @@ class Api:
         turn = _read_number(request, "turn", None)
         if turn == 0:
             raise Refused("InvalidQuery", "turn=0: turns are counted from 1")
+        repeat = request.query_params.get("idempotencyKey", "")
+        if repeat and turn is not None:
+            raise Refused("InvalidQuery", "turn and idempotencyKey: ask for the one or the other")
         wait = _read_number(request, "wait", 0) or 0
-        result = await read_result(self._world, key, turn, min(float(wait), MAX_WAIT))
+        result = await read_result(self._world, key, turn, min(float(wait), MAX_WAIT), repeat)
         body = {"agent": key, "turn": result.turn, "outcome": result.outcome and str(result.outcome)}
         if result.outcome is None:
             return JSONResponse(body, 202)

@@ -63,7 +63,7 @@ async def queue_prompt(world: World, key: str, text: str, idempotency_key: str) 
     if rows[0].body != message:
         raise Conflict("IdTaken", f"the idempotency key {idempotency_key} stands for another prompt: choose a new one")
     _check_live(read_agent(world, key))  # it may have ended meanwhile, and nobody would ever deliver it
-    return Accepted(idempotency_key, await _find_turn(world, key, rows[0].seq, idempotency_key))
+    return Accepted(idempotency_key, await find_turn(world, key, idempotency_key, rows[0].seq - 1))
 
 
 def _check_live(agent: AgentState) -> None:
@@ -76,13 +76,15 @@ def _build_not_live(agent: AgentState) -> Conflict:
     return Conflict("NotLive", words)
 
 
-async def _find_turn(world: World, key: str, seq: int, message: str) -> int:
-    """The turn that the prompt will become, or has become: then that stands in the ledger behind the prompt.
+async def find_turn(world: World, key: str, message: str, after: int = 0) -> int:
+    """The turn that the prompt will become, or has become by the ledger's rows behind `after`.
 
     Raises:
+        NotFound: no such prompt was given to this agent.
         Conflict: `NotLive`, it is never delivered.
     """
-    agent, after = read_agent(world, key), seq - 1
+    agent, queued = read_agent(world, key), False
+    after = max(after, agent.spawned_seq)
     if any(waiting.id == message for waiting in agent.inbox):
         _check_live(agent)  # it may have ended meanwhile, and nobody would ever deliver it
         return find_number(agent, message)
@@ -90,15 +92,21 @@ async def _find_turn(world: World, key: str, seq: int, message: str) -> int:
         for row in rows:
             if isinstance(row.body, ev.InboxDelivered) and message in row.body.ids:
                 return row.body.turn
+            queued |= isinstance(row.body, ev.InboxQueued) and row.body.id == message
         after = rows[-1].seq
+    if not queued:
+        raise NotFound("PromptNotFound", f"the agent {key} was given no prompt with the idempotency key {message}")
     raise _build_not_live(agent)
 
 
-async def read_result(world: World, key: str, turn: int | None, wait: float) -> Result:
+async def read_result(world: World, key: str, turn: int | None, wait: float, message: str = "") -> Result:
     """What came of the turn (of the latest one when None), waiting up to `wait` seconds for it.
 
+    `message` is the idempotency key of a prompt: then it is the turn which that became, whatever was cut before it.
+
     Raises:
-        NotFound: no such agent.
+        NotFound: no such agent, turn or prompt.
+        Conflict: `NotLive`, the prompt is never delivered.
     """
     read_agent(world, key)
     changed = asyncio.Event()
@@ -112,7 +120,8 @@ async def read_result(world: World, key: str, turn: int | None, wait: float) -> 
         deadline = asyncio.get_running_loop().time() + wait
         while True:
             changed.clear()
-            result = await _read_now(world, key, turn)
+            now = await find_turn(world, key, compute_clean_text(message)) if message else turn
+            result = await _read_now(world, key, now)
             if result.outcome is not None or not await _wait_for(changed, deadline):
                 return result
     finally:

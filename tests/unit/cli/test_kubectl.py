@@ -92,7 +92,7 @@ def test_tree_of_a_swarm_that_is_not_there_is_kubectls_no(world: World, capsys: 
 
 def test_prompt_waits_and_prints_the_answer(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.replies = [
-        (202, {"agent": "research/s-left", "turn": 2}),
+        (202, {"agent": "research/s-left", "turn": 2, "idempotencyKey": "k"}),
         (202, {"turn": 2, "outcome": None}),
         (200, {"turn": 2, "outcome": "success", "result": "Eels."}),
     ]
@@ -102,8 +102,8 @@ def test_prompt_waits_and_prints_the_answer(world: World, capsys: pytest.Capture
     assert printed.err == "research/s-left: turn 2\n"
     assert world.asked == [
         ("POST", "/v1/agents/research/s-left/prompt", "Bearer mine", {"prompt": "Again.", "idempotencyKey": "k"}),
-        ("GET", "/v1/agents/research/s-left/result?wait=240&turn=2", "Bearer mine", None),
-        ("GET", "/v1/agents/research/s-left/result?wait=160&turn=2", "Bearer mine", None),
+        ("GET", "/v1/agents/research/s-left/result?wait=240&idempotencyKey=k", "Bearer mine", None),
+        ("GET", "/v1/agents/research/s-left/result?wait=160&idempotencyKey=k", "Bearer mine", None),
     ]
 
 

@@ -55,6 +55,18 @@ async def test_a_repeat_gives_the_first_answer_and_another_body_is_refused(
     assert (other.status_code, other.json()["title"]) == (409, "IdTaken")
 
 
+async def test_the_result_of_a_prompt_is_asked_for_by_its_key(
+    client: httpx.AsyncClient, simulation: Simulation
+) -> None:
+    await client.post(PROMPT, json={"prompt": "go on", "idempotencyKey": "k1"}, headers=ADA)
+    await simulation.settle()
+    assert (await client.get(f"{RESULT}?idempotencyKey=k1", headers=ADA)).json()["result"] == "did: go on"
+    both = await client.get(f"{RESULT}?idempotencyKey=k1&turn=2", headers=ADA)
+    assert (both.status_code, both.json()["title"]) == (400, "InvalidQuery")
+    never = await client.get(f"{RESULT}?idempotencyKey=k9", headers=ADA)
+    assert (never.status_code, never.json()["title"]) == (404, "PromptNotFound")
+
+
 async def test_a_result_that_is_not_there_yet(client: httpx.AsyncClient) -> None:
     answer = await client.get(f"{RESULT}?turn=2", headers=ADA)
     assert (answer.status_code, answer.json()["outcome"]) == (202, None)

@@ -140,3 +140,17 @@ async def test_who_waits_for_a_cut_turn_hears_what_survived_when_somebody_has_de
     assert (result.turn, result.outcome, result.error_kind) == (1, Outcome.FAILED, "interrupted")
     assert "turn 2 was given instead" in result.error
     await simulation.drivers.close()
+
+
+async def test_a_prompt_is_followed_by_its_key_whatever_is_cut_before_it() -> None:
+    simulation = await _started("Retry", "HANG")
+    assert await _prompt(simulation, "two") == 2
+    simulation.kubelets.vanish("s-a")
+    await simulation.settle()
+    await _finish(simulation, "at last")
+    assert (await _read(simulation, 2)).result == "at last"  # the second attempt at the first turn has that number
+    mine = await read_result(simulation.world, KEY, None, 0, "key of two")
+    assert (mine.turn, mine.result) == (3, "did: two")
+    with pytest.raises(NotFound):
+        await read_result(simulation.world, KEY, None, 0, "nobody's")
+    await simulation.drivers.close()
