@@ -1,5 +1,7 @@
 """Rules about a sandbox that is there: does it come up, does its bridge answer, does a turn run, is one due."""
 
+from datetime import UTC, datetime
+
 from alineod.crd.agent import StartFrom
 from alineod.domain import events as ev
 from alineod.domain.actions import Action, Append, Decision, Drive, Probe, Standing
@@ -27,8 +29,15 @@ def rule_pod_leaving(facts: AgentFacts) -> Decision | None:
     again = max(pod.deletes_at + END_MARGIN - facts.now, NODE_INTERVAL)
     if pod.node_lost_since or is_abandoned(pod, facts.now):  # is it lost? Then nobody will ever end it
         actions, again = (Probe(), *actions), NODE_INTERVAL
-    standing = Standing("PodDeleting", f"the pod {pod.name} is being deleted")
+    standing = Standing("PodDeleting", f"the pod {pod.name} is being deleted{_describe_rest(ledger, pod)}")
     return Decision("pod_leaving", standing, actions, again)
+
+
+def _describe_rest(ledger: AgentState, pod: PodFacts) -> str:
+    if ledger.turn is None or not ledger.turn_running:
+        return ""
+    until = datetime.fromtimestamp(pod.deletes_at, UTC)
+    return f"; turn {ledger.turn.number} may run on for sandbox.drainGrace, at most until {until:%H:%M:%S} UTC"
 
 
 def _follow(ledger: AgentState | None) -> tuple[Drive, ...]:
@@ -89,6 +98,8 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
     late = facts.now - pod.created_at >= STALLED_AFTER
     if bridge is not None and not facts.bridge_error:
         reason, message = bridge.reason or "BridgeNotReady", bridge.message or "the bridge is not ready"
+        if reason == SETUP_FAILED:  # it came up before: nothing but another sandbox tries the script again
+            message += f"; mend sandbox.setup, and delete the pod {pod.name}: the agent gets another one"
         standing = Standing(reason, message, stalled=late or reason == SETUP_FAILED)
         return Decision("probe", standing, (Probe(), *_follow(facts.ledger)), again_after=PROBE_INTERVAL)
     silence, again = _describe_silence(facts, pod)

@@ -149,7 +149,9 @@ def _find_local(directory: Path, epoch: int | None) -> Path:
     epochs = [term.epoch for term in volume.read_terms() if term.opened and epoch in (None, term.epoch)]
     if not epochs:
         raise NotFound(
-            "NoLedger", f"There is no ledger{_describe(epoch)} in {directory}. Name another --dir or --file."
+            "NoLedger",
+            f"There is no ledger{_describe(epoch)} in {directory}. Name another --dir or --file."
+            " Of the operator's pods only the leader has one: its label is alineo.dev/role=leader.",
         )
     return volume.file(epochs[-1])
 

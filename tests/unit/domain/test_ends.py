@@ -72,3 +72,12 @@ def test_a_pod_that_is_deleted_went_because_of_that_whatever_its_containers_say(
     assert end.reason == (said.reason if said else "PodDeleted")
     if over:
         assert find_end(build_facts(pod=leaving)) == end
+
+
+def test_who_deletes_a_pod_in_a_turn_reads_how_long_that_may_run() -> None:
+    standing = decide_agent(build_facts(ledger=running(), pod=LEAVING)).standing
+    assert standing is not None
+    assert "turn 1 may run on for sandbox.drainGrace, at most until " in standing.message
+    idle = decide_agent(build_facts(pod=LEAVING)).standing
+    assert idle is not None
+    assert "may run on" not in idle.message
