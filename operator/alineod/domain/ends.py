@@ -9,6 +9,7 @@ NODE_LOST_AFTER = 60.0  # s a node may be silent before its sandboxes are replac
 TRIES = 2  # questions that a bridge may leave unanswered before a lower rung is looked for
 MAX_CRASHES = 5  # restarts of a container that never came up, before its pod is given up
 END_MARGIN = 30.0  # s after its grace in which the end of a pod is confirmed by its kubelet, if there is one
+SETUP_FAILED = "SetupFailed"  # what a bridge says whose setup failed
 TAINTED = "DeletionByTaintManager"
 
 
@@ -26,7 +27,17 @@ def find_end(facts: AgentFacts) -> End | None:
         return pod.container_end or End(EndKind.DISRUPTION, "PodEnded", f"the pod {name} has ended")
     if ledger.given_up == ledger.incarnation:
         return End(EndKind.DISRUPTION, "GivenUp", f"the pod {name} was given up when its turn was recorded as cut off")
-    return _find_crash(ledger, pod) or _find_lost_node(facts, ledger, pod)
+    return _find_change(facts, ledger, pod) or _find_crash(ledger, pod) or _find_lost_node(facts, ledger, pod)
+
+
+def _find_change(facts: AgentFacts, ledger: AgentState, pod: PodFacts) -> End | None:
+    """Somebody has mended the spec of a sandbox that did not come up; one that did keeps what it was made of."""
+    setup_failed = facts.bridge is not None and facts.bridge.reason == SETUP_FAILED
+    if not facts.outdated or not (ledger.turn is None or ledger.is_coming_back or setup_failed):
+        return None
+    if facts.bridge is not None and facts.bridge.ready:
+        return None
+    return End(EndKind.DISRUPTION, "SpecChanged", f"the spec was changed before the pod {pod.name} was up")
 
 
 def find_deletion(pod: PodFacts) -> End | None:

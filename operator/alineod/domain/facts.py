@@ -65,6 +65,7 @@ class PodFacts:
     restore: RestoreReport | None = None
     version: str = ""  # the object's resource version
     epoch: int = 0  # of the leader that made it
+    made_of: str = ""  # a digest of the spec that it was made of
 
     @property
     def over(self) -> bool:
@@ -136,6 +137,7 @@ class AgentFacts:
     asked_at: float = 0.0  # when the last of them was asked, Unix seconds
     retry_delay: float = 1.0  # s between the first two of them
     reattached: bool = True  # in this term of the leader
+    outdated: bool = False  # the pod was made of another spec than the agent has now
     namespace_going: bool = False  # the pod is being deleted, and its namespace is too
     start_wait: Trouble | None = None  # what the pod's restore container waits for
     heard: Heard = field(default_factory=Heard)  # of the running turn

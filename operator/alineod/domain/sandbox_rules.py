@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from alineod.crd.agent import StartFrom
 from alineod.domain import events as ev
 from alineod.domain.actions import Action, Append, Decision, Drive, Probe, Standing
-from alineod.domain.ends import END_MARGIN, TRIES, is_abandoned
+from alineod.domain.ends import END_MARGIN, SETUP_FAILED, TRIES, is_abandoned
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, PodFacts, Trouble
 from alineod.domain.ladder_rules import rule_reattach
@@ -17,7 +17,6 @@ from alineod.wire.turns import ErrorKind
 PROBE_INTERVAL = 2.0  # s between questions to a bridge that is not ready
 NODE_INTERVAL = 10.0  # s between questions to one on a node that nobody hears of
 STALLED_AFTER = 300.0  # s a pod may take to come up before somebody should look
-SETUP_FAILED = "SetupFailed"
 
 
 def rule_pod_leaving(facts: AgentFacts) -> Decision | None:
@@ -99,7 +98,7 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
     if bridge is not None and not facts.bridge_error:
         reason, message = bridge.reason or "BridgeNotReady", bridge.message or "the bridge is not ready"
         if reason == SETUP_FAILED:  # it came up before: nothing but another sandbox tries the script again
-            message += f"; mend sandbox.setup, and delete the pod {pod.name}: the agent gets another one"
+            message += "; mend sandbox.setup of the Agent, and it gets another sandbox"
         standing = Standing(reason, message, stalled=late or reason == SETUP_FAILED)
         return Decision("probe", standing, (Probe(), *_follow(facts.ledger)), again_after=PROBE_INTERVAL)
     silence, again = _describe_silence(facts, pod)

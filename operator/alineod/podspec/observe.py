@@ -47,6 +47,7 @@ def parse_pod(pod: Json) -> PodFacts:
         restore=_parse_restore(status),
         version=metadata.get("resourceVersion") or "",
         epoch=_parse_count(metadata.get("annotations"), names.EPOCH),
+        made_of=(metadata.get("annotations") or {}).get(names.MADE_OF, ""),
     )
 
 

@@ -1,7 +1,10 @@
 """The sandbox pod of one incarnation of an agent."""
 
+import hashlib
+import json
 from math import ceil
 
+from alineod.crd.agent import AgentSpec
 from alineod.crd.base import API_VERSION
 from alineod.crd.harness import CredentialRef
 from alineod.crd.sandbox import OnNodeLost
@@ -33,6 +36,7 @@ def build_pod(key: str, agent: AgentObject, incarnation: int, context: PodContex
             "labels": names.build_labels(name, agent) | {names.INCARNATION: str(incarnation)},
             "annotations": {
                 names.EPOCH: str(context.epoch),
+                names.MADE_OF: compute_digest(agent.spec),
                 "kubectl.kubernetes.io/default-container": "agent",
             },
             "ownerReferences": [_build_owner(name, agent.uid)],
@@ -40,6 +44,13 @@ def build_pod(key: str, agent: AgentObject, incarnation: int, context: PodContex
         "spec": _build_spec(key, agent, incarnation, context),
     }
     return lay_over(pod, agent.spec.sandbox.pod_template)
+
+
+def compute_digest(spec: AgentSpec) -> str:
+    """Another one for a spec of which another pod would be made."""
+    said = spec.dump()
+    parts = json.dumps([said.get("sandbox"), said.get("harness")], sort_keys=True)
+    return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
 def _build_owner(name: str, uid: str) -> Json:

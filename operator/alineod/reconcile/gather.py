@@ -27,6 +27,7 @@ from alineod.kube.objects import (
 )
 from alineod.podspec import names
 from alineod.podspec.observe import parse_pod
+from alineod.podspec.pod import compute_digest
 from alineod.reconcile.circles import find_circle
 from alineod.reconcile.objects import find_agent, is_renewed, parse_swarm, read_object
 from alineod.reconcile.places import find_left
@@ -63,6 +64,7 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         asked_at=silence.asked_at,
         retry_delay=world.retry_delay,
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
+        outdated=obj is not None and pod is not None and pod.made_of not in ("", compute_digest(obj.spec)),
         namespace_going=await _is_namespace_going(world, key, pod),
         heard=await read_heard(world, ledger, pod if obj is not None else None),
         start_wait=world.term.start_waits.get(pod.uid) if pod else None,

@@ -341,6 +341,7 @@ _FACTS = st.builds(
     bridge=st.sampled_from([None, build_bridge(), build_bridge(ready=False)]),
     reattached=st.booleans(),
     namespace_going=st.booleans(),
+    outdated=st.booleans(),
     peers=st.sampled_from([{}, {"x": _peer()}, {"x": _peer(handle=SETTLED)}, {"x": _peer(gone=True)}]),
     run=st.sampled_from([build_run(), build_run(ours=False), build_run(exists=False, state=None)]),
 )

@@ -8,10 +8,13 @@ from alineod.domain.actions import Drive, Probe
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
 from alineod.domain.ends import NODE_LOST_AFTER, find_deletion, find_end
-from alineod.domain.facts import PodFacts, PodPhase
+from alineod.domain.events import LedgerState, Rung
+from alineod.domain.facts import AgentFacts, PodFacts, PodPhase
 from tests.unit.domain.builders import (
     NOW,
+    build_bridge,
     build_facts,
+    build_ledger,
     build_pod,
     running,
 )  # fmt: skip
@@ -19,6 +22,7 @@ from tests.unit.domain.ladder import (
     CRASHING,
     DRAINED,
     LEAVING,
+    build_held,
 )
 
 TAINTED = End(EndKind.DISRUPTION, "DeletionByTaintManager", "deleting due to NoExecute taint")
@@ -81,3 +85,26 @@ def test_who_deletes_a_pod_in_a_turn_reads_how_long_that_may_run() -> None:
     idle = decide_agent(build_facts(pod=LEAVING)).standing
     assert idle is not None
     assert "may run on" not in idle.message
+
+
+COMING = build_pod(agent_running=False, bridge_ready=False)
+NEW = build_ledger(LedgerState.PROVISIONING, turn=None, last_clean_turn=None)
+FAILING = build_bridge(ready=False, reason="SetupFailed", message="exit 3")
+
+
+@pytest.mark.parametrize(
+    ("facts", "replaced"),
+    [
+        (build_facts(ledger=NEW, pod=COMING, bridge=None), True),
+        (build_facts(ledger=build_ledger(pod=build_held(rung=Rung.RESTORE)), pod=COMING, bridge=None), True),
+        (build_facts(bridge=FAILING), True),
+        (build_facts(ledger=NEW), False),
+        (build_facts(bridge=build_bridge(ready=False)), False),
+        (build_facts(ledger=running(), bridge=None), False),
+    ],
+    ids=["never was up", "coming back", "its setup failed", "just came up", "is not ready for a moment", "in a turn"],
+)
+def test_a_sandbox_that_did_not_come_up_is_made_anew_when_its_spec_is_mended(facts: AgentFacts, replaced: bool) -> None:
+    assert find_end(facts) is None
+    end = find_end(replace(facts, outdated=True))
+    assert (end is not None and end.reason == "SpecChanged" and not end.own_fault) is replaced

@@ -106,6 +106,14 @@ def test_the_pod_ends_only_after_the_grace_of_a_turn_of_its_archive_and_of_its_u
     assert pod["spec"]["terminationGracePeriodSeconds"] > 91 + CONTEXT.cut_grace + CONTEXT.upload_grace
 
 
+def test_a_pod_says_of_which_spec_it_is_made() -> None:
+    def read(**spec: Any) -> str:
+        return str(_build(**spec)["metadata"]["annotations"]["alineo.dev/made-of"])
+
+    assert read() == read(prompt="another")
+    assert len({read(), read(sandbox={"image": "x:1"}), read(sandbox={"setup": "true"})}) == 3
+
+
 def test_a_bridge_that_hangs_is_killed_soon_and_not_after_the_grace_of_a_turn() -> None:
     probe = _container(_build(), "agent")["livenessProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] == 60

@@ -11,6 +11,7 @@ from alineod.domain import events as ev
 from alineod.domain.actions import AbortTurn
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
+from alineod.domain.facts import PodFacts
 from alineod.domain.journal import Heard
 from alineod.domain.turn_ends import build_interruption
 from alineod.errors import Denied
@@ -194,4 +195,24 @@ async def test_how_a_container_ended_is_waited_for_where_its_kubelet_is_slower_t
     await simulation.settle()
     (cut,) = [row.body for row in simulation.stored.rows if isinstance(row.body, ev.AgentTurnInterrupted)]
     assert (cut.reason, cut.own_fault) == ("OOMKilled", True)
+    await simulation.drivers.close()
+
+
+async def test_an_agent_whose_image_was_mended_gets_another_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def pull_in_vain(raw: Json, pod: PodFacts) -> None:
+        pass
+
+    simulation = await _settled(_swarm({"name": "z"}))
+    monkeypatch.setattr(simulation.kubelets, "_start", pull_in_vain)
+    simulation.gateway.write(SWARMS, _swarm({"name": "z"}, {"name": "a", "sandbox": {"image": "wrong:1"}}))
+    await simulation.run_for(1)
+    assert not simulation.ledger.state.agents[f"{NAMESPACE}/s-a"].turn
+    agent = simulation.read(AGENTS, "s-a")
+    monkeypatch.undo()
+    mended = {**agent["spec"], "sandbox": {"image": "right:1"}}
+    simulation.gateway.write(AGENTS, {"metadata": agent["metadata"], "spec": mended})
+    await simulation.settle()
+    pods = sorted(pod["metadata"]["name"] for pod in simulation.gateway.read_all(PODS))
+    assert pods == ["s-a-2", "s-z-1"]
+    assert simulation.ledger.state.agents[f"{NAMESPACE}/s-a"].handle.result == "did: p"
     await simulation.drivers.close()
