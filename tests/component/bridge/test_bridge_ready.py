@@ -129,7 +129,7 @@ def test_without_the_pods_token_nothing_is_told(bridge: Bridge, header: str) -> 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("ALINEO_HOME", "", "needs the variable ALINEO_HOME"),
+        ("ALINEO_HOME", "", "the variable ALINEO_HOME is needed"),
         ("ALINEO_WORKSPACE", "here", "ALINEO_WORKSPACE must be an absolute path"),
         ("ALINEO_INCARNATION", "two", "the variable ALINEO_INCARNATION cannot be read"),
     ],
