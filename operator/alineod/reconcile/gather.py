@@ -4,6 +4,9 @@ from dataclasses import replace
 
 from alineod.crd.check import check_agent, check_effective
 from alineod.crd.objects import ADOPT, Agent, Swarm
+from alineod.crd.overlay import AT as POD_TEMPLATE
+from alineod.crd.overlay import check_pod_template
+from alineod.crd.problem import Problem
 from alineod.domain.causes import End
 from alineod.domain.ends import find_deletion
 from alineod.domain.facts import (
@@ -147,10 +150,18 @@ def _gather_run(world: World, agent: Agent | None, ledger: AgentState | None) ->
     return swarm, facts
 
 
+def _describe(problem: Problem, agent: Agent, swarm: Swarm | None) -> Trouble:
+    """What is wrong with the spec, named where it was written: on the Agent, or in its swarm's defaults."""
+    field, own = problem.field, tuple(check_pod_template(agent.spec.sandbox.pod_template))
+    if swarm is not None and field.startswith(POD_TEMPLATE) and not own:
+        field = f"{field.replace('spec.', 'spec.defaults.', 1)} of the Swarm {swarm.metadata.name}"
+    return Trouble(str(problem.flaw), f"{field}: {problem.message}")
+
+
 def _gather_object(world: World, agent: Agent, swarm: Swarm | None) -> tuple[AgentObject, Trouble | None]:
     spec = world.parsed.effective(agent, swarm) if swarm else agent.spec
     problems = [*check_agent(agent.metadata.name, agent.spec), *(check_effective(spec) if swarm else ())]
-    invalid = Trouble(str(problems[0].flaw), f"{problems[0].field}: {problems[0].message}") if problems else None
+    invalid = _describe(problems[0], agent, swarm) if problems else None
     obj = AgentObject(
         uid=agent.metadata.uid,
         generation=agent.metadata.generation,

@@ -216,3 +216,13 @@ async def test_an_agent_whose_image_was_mended_gets_another_sandbox(monkeypatch:
     assert pods == ["s-a-2", "s-z-1"]
     assert simulation.ledger.state.agents[f"{NAMESPACE}/s-a"].handle.result == "did: p"
     await simulation.drivers.close()
+
+
+async def test_what_is_wrong_with_the_defaults_is_named_where_it_was_written() -> None:
+    swarm = _swarm({"name": "a"})
+    template = {"podTemplate": {"spec": {"containers": [{"name": "agent"}]}}}
+    swarm["spec"]["defaults"] = {**MODEL, "sandbox": template}
+    simulation = await _settled(swarm)
+    said = {c["type"]: c for c in simulation.read(AGENTS, "s-a")["status"]["conditions"]}["Ready"]
+    assert said["message"].startswith("spec.defaults.sandbox.podTemplate.spec.containers")
+    assert "of the Swarm s: " in said["message"]
