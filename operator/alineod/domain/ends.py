@@ -21,10 +21,9 @@ def find_end(facts: AgentFacts) -> End | None:
     name = ledger.pod.name if ledger.pod else "its pod"
     if pod is None:
         return facts.last_end or judge_removed(name)
-    if pod.over and (end := pod.end or find_deletion(pod)):
-        return end
     if pod.over:
-        return pod.container_end or End(EndKind.DISRUPTION, "PodEnded", f"the pod {name} has ended")
+        ended = End(EndKind.DISRUPTION, "PodEnded", f"the pod {name} has ended")
+        return pod.end or find_deletion(pod) or pod.container_end or ended
     if ledger.given_up == ledger.incarnation:
         return End(EndKind.DISRUPTION, "GivenUp", f"the pod {name} was given up when its turn was recorded as cut off")
     return _find_change(facts, ledger, pod) or _find_crash(ledger, pod) or _find_lost_node(facts, ledger, pod)

@@ -137,7 +137,7 @@ class AgentFacts:
     asked_at: float = 0.0  # when the last of them was asked, Unix seconds
     retry_delay: float = 1.0  # s between the first two of them
     reattached: bool = True  # in this term of the leader
-    outdated: bool = False  # the pod was made of another spec than the agent has now
+    outdated: bool = False  # the pod is not up, and was made of another spec than the agent has now
     namespace_going: bool = False  # the pod is being deleted, and its namespace is too
     start_wait: Trouble | None = None  # what the pod's restore container waits for
     heard: Heard = field(default_factory=Heard)  # of the running turn

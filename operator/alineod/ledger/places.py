@@ -4,12 +4,12 @@ A term's file is built aside and renamed into place. The mark `opened` beside it
 acknowledged in it; a directory without the mark was left by a start that did not get that far.
 """
 
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from alineod.files import sync_file
 from alineod.ledger.replica import build_epoch_name, parse_epoch_name
 
 FILE = "ledger.db"
@@ -53,16 +53,16 @@ class Volume:
         """Put what was built into place, safe against a power cut, and return the file."""
         building, directory = self.root / _BUILDING, self._directory(epoch)
         for path in (building / FILE, building):
-            _flush(path)
+            sync_file(path)
         building.rename(directory)
-        _flush(self.root)
+        sync_file(self.root)
         return directory / FILE
 
     def write_mark(self, epoch: int) -> None:
         """From now on events may be acknowledged in this term."""
         directory = self._directory(epoch)
         (directory / _MARK).touch()
-        _flush(directory)
+        sync_file(directory)
 
     def delete_others(self, epoch: int) -> None:
         """Remove every term but this one."""
@@ -83,7 +83,7 @@ class Volume:
 
     def write_doubt(self) -> None:
         (self.root / _DOUBT).touch()
-        _flush(self.root)
+        sync_file(self.root)
 
     def delete_doubt(self) -> None:
         """A copy was checked whole."""
@@ -98,11 +98,3 @@ class Volume:
 
     def _directory(self, epoch: int) -> Path:
         return self.root / build_epoch_name(epoch)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

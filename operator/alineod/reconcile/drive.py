@@ -173,7 +173,7 @@ async def _wait_container_end(world: World, key: str, records: Iterable[JournalR
     cut = any(record.event == ENDED and record.data.get("state") == TurnState.INTERRUPTED for record in records)
     while (end := _find_container_end(world, agent)) is None and cut and asyncio.get_running_loop().time() < due:
         pod = find_pod(world, agent)
-        if pod is None or pod.over or pod.deleting:
+        if pod is None or pod.over:
             break
         await asyncio.sleep(KUBELET_LOOK)
     return end

@@ -1,6 +1,6 @@
 """The facts of one swarm: from the store, the ledger and its Agent objects."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 
 from alineod.crd.check import check_swarm
 from alineod.crd.objects import ADOPT, Agent, Swarm
@@ -13,9 +13,8 @@ from alineod.domain.facts import (
 )  # fmt: skip
 from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, RunState
-from alineod.errors import Refused
 from alineod.kube.objects import AGENTS, SWARMS, Ref
-from alineod.reconcile.objects import is_renewed, read_kind_time, read_object
+from alineod.reconcile.objects import is_renewed, parse_found, read_kind_time, read_object
 from alineod.reconcile.recall import recall_heard
 from alineod.reconcile.world import World
 
@@ -24,11 +23,7 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
     """The facts of a swarm, and its object as parsed."""
     ledger = world.ledger.state.runs.get(key)
     raw = await read_object(world, SWARMS, key, confirm=ledger is not None and not ledger.deleted)
-    try:
-        swarm = world.parsed.swarm(raw) if raw is not None else None
-        invalid = None
-    except Refused as error:
-        swarm, invalid = None, Trouble(error.reason, error.message)
+    swarm, invalid = parse_found(world.parsed.swarm, raw)
     obj = None
     if swarm is not None:
         obj, invalid = _gather_swarm_object(swarm)
@@ -47,7 +42,7 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
         members=members,
         taken=_taken(world, key, swarm, members),
         agents=states,
-        leaving=await _find_leaving(world, ledger, states.values(), {member.alias for member in members}),
+        leaving=await _find_leaving(world, ledger, states.values(), members) if obj is not None else frozenset(),
         heard=await _recall(world, states.values()) if _is_gone(ledger, obj) else {},
         stuck=_stuck(agents),
         replicated=_replicated(world),
@@ -57,11 +52,12 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
 
 
 async def _find_leaving(
-    world: World, run: RunState | None, agents: Iterable[AgentState], there: Set[str]
+    world: World, run: RunState | None, agents: Iterable[AgentState], members: Iterable[MemberObject]
 ) -> frozenset[str]:
     """Agents whose object is gone, and was not taken along by its kind or left behind in another cluster."""
     if run is None or run.deleted:
         return frozenset()
+    there = {member.alias for member in members}
     gone = [a for a in agents if not a.closed and a.claimed_seq > run.resumed_seq and a.alias not in there]
     since = await read_kind_time(world, AGENTS) if gone else 0.0
     return frozenset(agent.alias for agent in gone if agent.claimed_at >= since)
@@ -97,15 +93,8 @@ def _gather_swarm_object(swarm: Swarm) -> tuple[SwarmObject, Trouble | None]:
 
 def _read_members(world: World, key: str) -> list[Agent]:
     namespace, name = key.split("/")
-    found = []
-    for raw in world.store.find_by_swarm(AGENTS, namespace, name):
-        try:
-            agent = world.parsed.agent(raw)
-        except Refused:
-            continue
-        if agent.spec.swarm == name:
-            found.append(agent)
-    return found
+    found = (parse_found(world.parsed.agent, raw)[0] for raw in world.store.find_by_swarm(AGENTS, namespace, name))
+    return [agent for agent in found if agent is not None and agent.spec.swarm == name]
 
 
 def _gather_members(agents: list[Agent], swarm: Swarm | None) -> tuple[MemberObject, ...]:

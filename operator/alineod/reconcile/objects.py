@@ -1,14 +1,20 @@
 """One object as it was last seen, by the store and the ledger. Absence is confirmed by a read where it matters."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from alineod.crd.agent import AgentSpec
 from alineod.crd.objects import Swarm
 from alineod.crd.parse import parse_agent_spec
 from alineod.crd.swarm import SupervisionSpec
+from alineod.domain.facts import Trouble
 from alineod.domain.state import AgentState, is_of_run
 from alineod.errors import Denied, NotFound, Refused, Unavailable
 from alineod.kube.objects import AGENTS, CRDS, SWARMS, Json, Ref, Resource, build_ref, is_leaving
 from alineod.podspec.observe import parse_time
 from alineod.reconcile.world import World
+
+T = TypeVar("T")
 
 
 async def read_object(world: World, resource: Resource, key: str, *, confirm: bool) -> Json | None:
@@ -58,14 +64,19 @@ async def read_kind_time(world: World, resource: Resource) -> float:
     return parse_time(crd["metadata"].get("creationTimestamp"))
 
 
+def parse_found(parse: Callable[[Json], T], raw: Json | None) -> tuple[T | None, Trouble | None]:
+    """An object that may not be there, and why it cannot be read if it is."""
+    try:
+        return parse(raw) if raw is not None else None, None
+    except Refused as error:
+        return None, Trouble(error.reason, error.message)
+
+
 def parse_swarm(world: World, run: str) -> Swarm | None:
     """The Swarm of a run; None where there is none, or none that can be read."""
     namespace, _, name = run.partition("/")
-    raw = world.store.get(Ref(SWARMS, namespace, name))
-    try:
-        return world.parsed.swarm(raw) if raw is not None else None
-    except Refused:
-        return None
+    swarm, _ = parse_found(world.parsed.swarm, world.store.get(Ref(SWARMS, namespace, name)))
+    return swarm
 
 
 def read_supervision(world: World, agent: AgentState) -> SupervisionSpec:
@@ -76,12 +87,8 @@ def read_supervision(world: World, agent: AgentState) -> SupervisionSpec:
 
 def read_spec(world: World, agent: AgentState) -> AgentSpec:
     """The agent's effective spec as it is now; as it was spawned once its object is gone."""
-    raw = world.store.get(build_ref(AGENTS, agent.key))
     swarm = parse_swarm(world, agent.run)
-    try:
-        own = world.parsed.agent(raw) if raw is not None else None
-    except Refused:
-        own = None
+    own, _ = parse_found(world.parsed.agent, world.store.get(build_ref(AGENTS, agent.key)))
     if own is None:
         return parse_agent_spec(agent.spec)
     return world.parsed.effective(own, swarm) if swarm else own.spec

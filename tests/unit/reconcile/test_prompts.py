@@ -25,6 +25,14 @@ async def _started(policy: str = "Settle", prompt: str = "one") -> Simulation:
     return simulation
 
 
+async def _cut(policy: str) -> Simulation:
+    """Its first turn was cut off."""
+    simulation = await _started(policy, "HANG")
+    simulation.kubelets.vanish("s-a")
+    await simulation.settle()
+    return simulation
+
+
 async def _prompt(simulation: Simulation, text: str) -> int:
     return (await queue_prompt(simulation.world, KEY, text, f"key of {text}")).turn
 
@@ -61,9 +69,7 @@ async def test_a_decision_about_a_blocked_agent_goes_before_what_waited() -> Non
 
 @pytest.mark.parametrize("step", [-3600.0, 3600.0], ids=["back", "ahead"])
 async def test_what_is_a_decision_does_not_depend_on_the_clock(step: float) -> None:
-    simulation = await _started("Ask", "HANG")
-    simulation.kubelets.vanish("s-a")
-    await simulation.settle()
+    simulation = await _cut("Ask")
     simulation.clock.advance(step)
     await _prompt(simulation, "the decision")
     await simulation.settle()
@@ -72,9 +78,7 @@ async def test_what_is_a_decision_does_not_depend_on_the_clock(step: float) -> N
 
 
 async def test_who_waits_for_a_turn_that_is_tried_again_gets_what_came_of_it() -> None:
-    simulation = await _started("Retry", "HANG")
-    simulation.kubelets.vanish("s-a")
-    await simulation.settle()
+    simulation = await _cut("Retry")
     assert (await _read(simulation, 1)).outcome is None
     await _finish(simulation, "at last")
     assert (await _read(simulation, 1)).result == "at last"
@@ -130,9 +134,7 @@ async def test_a_prompt_that_is_delivered_while_it_is_answered_is_told_the_turn_
 
 
 async def test_who_waits_for_a_cut_turn_hears_what_survived_when_somebody_has_decided() -> None:
-    simulation = await _started("Ask", "HANG")
-    simulation.kubelets.vanish("s-a")
-    await simulation.settle()
+    simulation = await _cut("Ask")
     assert (await _read(simulation, 1)).outcome is None
     await _prompt(simulation, "the decision")
     await simulation.settle()
