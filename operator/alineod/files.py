@@ -1,10 +1,41 @@
-"""Writing files so that a reader, or a crash, never meets half of one."""
+"""Writing files so that a reader, or a crash, never meets half of one; and reading one that others can spoil."""
 
 import os
 from pathlib import Path
 
 PARTIAL = ".partial"
 """What the name of a file ends with that is not whole yet."""
+
+
+_MAX_TOKEN = 4096
+
+
+class Token:
+    """What a file says once it says something, whatever becomes of the file then. Empty before.
+
+    The sandbox's own is where an agent that is root can remove or replace it, and must be left alone by that.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._value = ""
+
+    def __call__(self) -> str:
+        if not self._value:
+            self._value = self._read()
+        return self._value
+
+    def _read(self) -> str:
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return ""
+        try:
+            return os.read(fd, _MAX_TOKEN).decode("ascii", "replace").strip()
+        except OSError:
+            return ""
+        finally:
+            os.close(fd)
 
 
 def write_file(path: Path, data: bytes, mode: int = 0o600) -> None:

@@ -96,6 +96,23 @@ def test_a_container_that_was_killed_comes_back_in_its_pod_and_answers_from_memo
     world.wait_agent(space, KILLED, in_phase("Done") & has_condition("Interrupted", "False") & has_checkpoint(3))
 
 
+def test_one_that_emptied_what_the_operator_left_in_it_gets_another_sandbox(
+    world: World, api: ControlApi, space: str, swarm: None
+) -> None:
+    """Nobody gets into its bridge any more, once that was started again."""
+    key = f"{space}/{KILLED}"
+    before = world.wait_agent(space, KILLED, in_phase("Done"))["status"]["turn"]["number"]
+    turn = api.prompt(key, play(hold(before="rm -rf /run/alineo/*"), say="Spoil it.")).body["turn"]
+    assert turn == before + 1
+    wait_at_gate(world, space, f"{KILLED}-1")
+    assert send_signal([_find_container(world, space, f"{KILLED}-1")], signal.SIGKILL)
+    back = world.wait_agent(space, KILLED, has_turn(turn, "Interrupted") & has_come_back("Restore", 2))
+    assert find_condition(back, "Interrupted")["reason"] == "BridgeTokenLost"
+    assert "/run/alineo was emptied" in find_condition(back, "Interrupted")["message"]
+    asked = api.prompt(key, play({"recall": True}, say="And then?")).body["turn"]
+    assert "Keep it. | " in api.result(key, turn=asked, wait=180).body["result"]
+
+
 def _find_container(world: World, space: str, pod: str) -> str:
     """The id of its agent's container."""
     status: Json = (world.read(Pod, space, pod) or {})["status"]

@@ -24,16 +24,21 @@ WORKER, LEAD, BLANK = f"{NAME}-worker", f"{NAME}-lead", f"{NAME}-blank"
 SURVIVES = "This much was said before"
 
 
-@pytest.fixture(scope="module")
-def team(world: World, space: str) -> None:
-    """A lead and a worker that are kept, and one that is not; all at the end of their first turn."""
+def build_team(**lead: Json) -> Json:
+    """A lead and a worker that are kept, and one that is not."""
     remember = bash("echo first > ~/note; echo first > /workspace/note")
     agents = [
-        {"name": "lead", "prompt": play(text("I lead."), say="Lead them.")},
+        {"name": "lead", "prompt": play(text("I lead."), say="Lead them."), **lead},
         {"name": "worker", "prompt": play(remember, text("I worked."), say="Work on it.")},
         {"name": "blank", "checkpoint": False, "prompt": play(remember, text("I forget."), say="Forget it.")},
     ]
-    world.apply(space, build_swarm(NAME, agents))
+    return build_swarm(NAME, agents)
+
+
+@pytest.fixture(scope="module")
+def team(world: World, space: str) -> None:
+    """All of them, at the end of their first turn."""
+    world.apply(space, build_team())
     for name in (LEAD, WORKER):
         world.wait_agent(space, name, in_phase("Done") & has_checkpoint(1))
     world.wait_agent(space, BLANK, in_phase("Done"))
@@ -117,8 +122,11 @@ def test_it_answers_with_its_first_turn_in_memory_and_its_files_as_the_checkpoin
 def test_a_finished_agent_comes_back_and_answers_from_memory(
     world: World, api: ControlApi, space: str, team: None
 ) -> None:
+    world.apply(space, build_team(sandbox={"setup": "echo anew > ~/setup"}))
+    world.wait_agent(space, LEAD, has_condition("UpToDate", "False"))  # an edit of its entry waits for the next sandbox
     world.kubectl(space, "delete", "pod", f"{LEAD}-1", "--wait=false")
-    back = world.wait_agent(space, LEAD, has_come_back("Restore", 2) & in_phase("Done"))
+    back = world.wait_agent(space, LEAD, has_come_back("Restore", 2) & in_phase("Done") & has_condition("UpToDate"))
+    assert world.kubectl(space, "exec", f"{LEAD}-2", "--container=agent", "--", "cat", "/root/setup") == "anew\n"
     assert find_condition(back, "Interrupted")["status"] == "False"
     key = f"{space}/{LEAD}"
     api.prompt(key, "And now?")

@@ -14,14 +14,16 @@ from alineod.bridge.epochs import Epochs
 from alineod.bridge.harness import Harness
 from alineod.bridge.journal import Journal
 from alineod.bridge.pi import Pi
-from alineod.bridge.prepare import DRAINING, Preparation, Standing, read_report, read_session, read_token
+from alineod.bridge.prepare import DRAINING, Preparation, Standing, read_report, read_session
 from alineod.bridge.processes import Children
 from alineod.bridge.settings import Settings, parse_settings
 from alineod.bridge.setup import SetupScript
 from alineod.bridge.signals import block_shutdown, watch_shutdown
 from alineod.bridge.turns import Turns
 from alineod.errors import AlineoError
+from alineod.files import Token
 from alineod.httpd import Server
+from alineod.wire.archives import ADMISSION
 from alineod.wire.turns import BridgeState
 
 _CLOSE_GRACE = 2.0  # s for followers to read the last records
@@ -56,10 +58,9 @@ class _Bridge:
         harness = build_harness(settings, children)
         journal = Journal(settings.control / "journal", time.time)
         setup = SetupScript(settings.setup, settings.control, settings.incarnation, children)
-        preparation = Preparation(settings, harness, setup)
-        packer = Packer(
-            settings.checkpointer, lambda: read_token(settings.control), settings.cut_limit, settings.cut_retry
-        )
+        token = Token(settings.control / ADMISSION)
+        preparation = Preparation(settings, harness, setup, token)
+        packer = Packer(settings.checkpointer, token, settings.cut_limit, settings.cut_retry)
         turns = Turns(journal, harness, preparation, packer, lambda: read_session(settings.control), time.monotonic)
         turns.mend()
 
@@ -68,7 +69,7 @@ class _Bridge:
 
         server = Server(
             Api(turns, journal, preparation, Epochs(settings.control / "epoch"), state).routes(),
-            lambda: read_token(settings.control),
+            token,
             _log_error,
         )
         port = await server.start(settings.host, settings.port)

@@ -12,6 +12,7 @@ from alineod.bridge.harness import Harness
 from alineod.bridge.settings import Credential, Settings
 from alineod.bridge.setup import SetupScript
 from alineod.errors import AlineoError, Refused, Unavailable
+from alineod.files import Token
 from alineod.wire.archives import RestoreReport
 from alineod.wire.turns import Session
 
@@ -40,10 +41,11 @@ DRAINING = Standing("Draining", "the sandbox is shutting down: the turn that run
 class Preparation:
     """Brings the sandbox to where a turn may start, step by step; waits for what others bring."""
 
-    def __init__(self, settings: Settings, harness: Harness | None, setup: SetupScript) -> None:
+    def __init__(self, settings: Settings, harness: Harness | None, setup: SetupScript, token: Token) -> None:
         self._settings = settings
         self._harness = harness
         self._setup = setup
+        self._token = token
         self._step = Standing("Starting", "the bridge has just started")
 
     @property
@@ -82,7 +84,7 @@ class Preparation:
         if self._harness is None:
             kind = self._settings.harness.type
             raise Refused("HarnessUnsupported", f"this release cannot drive the harness {kind!r}; it drives Pi")
-        while not read_token(self._settings.control) or read_report(self._settings.control) is None:
+        while not self._token() or read_report(self._settings.control) is None:
             self._step = Standing("NotRestored", "the restore container has not brought the files of this agent yet")
             await asyncio.sleep(_POLL)
         while missing := find_missing(self._settings):
@@ -116,11 +118,6 @@ def explain_missing(namespace: str, missing: Sequence[Credential]) -> Standing:
     wanted = ", ".join(f"key {one.key} of Secret {one.secret} (for {one.name})" for one in missing)
     message = f"missing or empty in namespace {namespace}: {wanted}; create it, and the sandbox picks it up by itself"
     return Standing("CredentialsMissing", message)
-
-
-def read_token(control: Path) -> str:
-    """The pod's bridge token; empty while there is none."""
-    return _read_value(control / "bridge-token")
 
 
 def read_report(control: Path) -> RestoreReport | None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import resource
 import signal
 import sys
@@ -16,10 +15,11 @@ from alineod.checkpointer.remote import Operator
 from alineod.checkpointer.uploads import Uploader
 from alineod.checkpoints.store import Store
 from alineod.errors import AlineoError
+from alineod.files import Token
 from alineod.httpd import Server
+from alineod.wire.archives import ADMISSION
 
 _CLOSE_GRACE = 2.0  # s for answers that are on their way
-_MAX_TOKEN = 4096
 _FILES = 8192  # descriptors, for trees as deep as they may be
 _log = logging.getLogger("alineod.checkpointer")
 
@@ -53,7 +53,7 @@ async def _serve(environment: Environment) -> None:
     store.sweep()
     uploader = Uploader(store, Operator(environment.operator_url, environment.token_file), time.time)
     packer = Packer(environment, store, time.time, time.sleep)
-    server = Server(Api(packer, store, uploader).routes(), lambda: _read_token(environment), _log_error)
+    server = Server(Api(packer, store, uploader).routes(), Token(environment.control / ADMISSION), _log_error)
     port = await server.start(environment.host, environment.port)
     uploader.start()
     _log.info("the checkpointer of %s, incarnation %d, listens on %d", environment.agent, environment.incarnation, port)
@@ -61,20 +61,6 @@ async def _serve(environment: Environment) -> None:
     _log.info("asked to shut down; uploads have %g s", environment.drain_grace)
     await run_detached(lambda: uploader.drain(environment.drain_grace))
     await server.close(_CLOSE_GRACE)
-
-
-def _read_token(environment: Environment) -> str:
-    """The pod's bridge token, as restore left it; without it nobody is let in. The file is the agent's to spoil."""
-    try:
-        fd = os.open(environment.control / "bridge-token", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        return os.read(fd, _MAX_TOKEN).decode("ascii", "replace").strip()
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)
 
 
 def _log_error(where: str, error: Exception) -> None:

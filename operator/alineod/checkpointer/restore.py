@@ -27,7 +27,7 @@ from alineod.checkpoints.archive.place import clear_leftovers
 from alineod.checkpoints.store import Store
 from alineod.errors import AlineoError, Unavailable
 from alineod.files import write_file
-from alineod.wire.archives import RestoreReport, StartOrder, StartRequest
+from alineod.wire.archives import ADMISSION, RestoreReport, StartOrder, StartRequest
 from alineod.wire.base import encode
 
 MAX_MESSAGE = 4096  # bytes a termination message may have
@@ -78,7 +78,7 @@ def restore(environment: Environment, operator: Operator, sleep: Callable[[float
         Store(environment.checkpoints, environment.keep).discard(name)
     write_inputs(environment.inputs, order.inputs, environment.owner)
     give(environment.control, environment.owner)
-    _write_control(environment, "bridge-token", order.bridge_token.encode(), 0o600)
+    _write_control(environment, ADMISSION, order.bridge_token.encode(), 0o600)
     os.sync()  # the files must be on the disk before the word that they are
     _write_control(environment, "restored.json", encode(report), 0o644)
     return report

@@ -4,6 +4,8 @@ A field's default is what holds when neither the agent nor its swarm's `defaults
 kept by pydantic (`model_fields_set`), so that merging can tell "not written" from "written as the default".
 """
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -75,6 +77,13 @@ class Record(BaseModel):
     def dump(self) -> dict[str, Any]:
         """Only what was written, as JSON has it; `parse` of it gives an equal record."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+
+    def digest(self, *fields: str) -> str:
+        """Sixteen characters that are others when other words were written, in `fields` or anywhere."""
+        said = self.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, exclude_none=True, include=set(fields) or None
+        )
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Observed(Record):

@@ -57,6 +57,15 @@ class CreateAgent:
 
 
 @dataclass(frozen=True)
+class UpdateAgent:
+    """Have the Agent object of a swarm's entry say what the entry says now, if it is still as it was seen."""
+
+    alias: str
+    uid: str
+    version: str = ""
+
+
+@dataclass(frozen=True)
 class AdoptAgent:
     """Own an Agent object that a former object of the same swarm made, if it is still as it was seen."""
 
@@ -83,7 +92,7 @@ class DeleteArchives:
 
 Action = (
     Append | CreatePod | DeletePod | Probe | Drive | AbortTurn
-    | CreateAgent | AdoptAgent | DeleteAgent | DeleteArchives
+    | CreateAgent | UpdateAgent | AdoptAgent | DeleteAgent | DeleteArchives
 )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ TRIES = 2  # questions that a bridge may leave unanswered before a lower rung is
 MAX_CRASHES = 5  # restarts of a container that never came up, before its pod is given up
 END_MARGIN = 30.0  # s after its grace in which the end of a pod is confirmed by its kubelet, if there is one
 SETUP_FAILED = "SetupFailed"  # what a bridge says whose setup failed
+LOCKED_OUT = "BridgeTokenLost"  # why a bridge lets nobody in: it has nothing to know the operator by
+BRIDGE_DENIED = "BridgeDenied"  # why it does not let this operator in
 TAINTED = "DeletionByTaintManager"
 
 
@@ -26,7 +28,8 @@ def find_end(facts: AgentFacts) -> End | None:
         return pod.end or find_deletion(pod) or pod.container_end or ended
     if ledger.given_up == ledger.incarnation:
         return End(EndKind.DISRUPTION, "GivenUp", f"the pod {name} was given up when its turn was recorded as cut off")
-    return _find_change(facts, ledger, pod) or _find_crash(ledger, pod) or _find_lost_node(facts, ledger, pod)
+    looks = (_find_change(facts, ledger, pod), _find_crash(ledger, pod), _find_lock(facts, pod))
+    return next((end for end in looks if end is not None), None) or _find_lost_node(facts, ledger, pod)
 
 
 def _find_change(facts: AgentFacts, ledger: AgentState, pod: PodFacts) -> End | None:
@@ -54,6 +57,14 @@ def _find_crash(ledger: AgentState, pod: PodFacts) -> End | None:
         return None
     kind = EndKind.OWN_FAULT if crash.of_agent else EndKind.DISRUPTION
     return End(kind, crash.trouble.reason, crash.trouble.message)
+
+
+def _find_lock(facts: AgentFacts, pod: PodFacts) -> End | None:
+    """Whoever is root in the sandbox has removed what the restore container left there: nobody gets in any more."""
+    error = facts.bridge_error
+    if error is None or error.reason != LOCKED_OUT or pod.restore is None:
+        return None
+    return End(EndKind.OWN_FAULT, LOCKED_OUT, f"the bridge in {pod.name} cannot be reached: /run/alineo was emptied")
 
 
 def _find_lost_node(facts: AgentFacts, ledger: AgentState, pod: PodFacts) -> End | None:

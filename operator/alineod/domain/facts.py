@@ -132,12 +132,12 @@ class AgentFacts:
     next_pod: PodFacts | None = None
     stale_pods: tuple[PodFacts, ...] = ()
     bridge: BridgeState | None = None
-    bridge_error: str = ""
+    bridge_error: Trouble | None = None  # why it did not answer last
     tries: int = 0  # questions in a row that the bridge did not answer
     asked_at: float = 0.0  # when the last of them was asked, Unix seconds
     retry_delay: float = 1.0  # s between the first two of them
     reattached: bool = True  # in this term of the leader
-    outdated: bool = False  # the pod is not up, and was made of another spec than the agent has now
+    outdated: bool = False  # the pod was made of another spec than the agent has now
     namespace_going: bool = False  # the pod is being deleted, and its namespace is too
     start_wait: Trouble | None = None  # what the pod's restore container waits for
     heard: Heard = field(default_factory=Heard)  # of the running turn
@@ -176,6 +176,7 @@ class MemberObject:
     owner: Owner
     deleting: bool = False
     version: str = ""  # the object's resource version
+    outdated: bool = False  # its entry has been changed since
 
 
 @dataclass(frozen=True)

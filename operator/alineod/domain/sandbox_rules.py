@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from alineod.crd.agent import StartFrom
 from alineod.domain import events as ev
 from alineod.domain.actions import Action, Append, Decision, Drive, Probe, Standing
-from alineod.domain.ends import END_MARGIN, SETUP_FAILED, TRIES, is_abandoned
+from alineod.domain.ends import BRIDGE_DENIED, END_MARGIN, SETUP_FAILED, TRIES, is_abandoned
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, PodFacts, Trouble
 from alineod.domain.ladder_rules import rule_reattach
@@ -102,7 +102,7 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
         standing = Standing(reason, message, stalled=late or reason == SETUP_FAILED)
         return Decision("probe", standing, (Probe(), *_follow(facts.ledger)), again_after=PROBE_INTERVAL)
     silence, again = _describe_silence(facts, pod)
-    standing = Standing(silence.reason, silence.message, stalled=late)
+    standing = Standing(silence.reason, silence.message, stalled=late or silence.reason == BRIDGE_DENIED)
     if not facts.reattached and 0 < facts.tries < TRIES and (left := facts.asked_at + again - facts.now) > 0:
         return Decision("probe", standing, again_after=left)  # woken too early for the second question
     return Decision("probe", standing, (Probe(),), again_after=again)
@@ -110,11 +110,15 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
 
 def _describe_silence(facts: AgentFacts, pod: PodFacts) -> tuple[Trouble, float]:
     """Why the bridge may not answer, and in how many seconds it is asked again."""
-    error = facts.bridge_error or f"the bridge in {pod.name} was not asked yet"
+    said = facts.bridge_error
+    error = said.message if said else f"the bridge in {pod.name} was not asked yet"
     if pod.node_lost_since:
         return Trouble(
             "NodeNotReady", f"the node {pod.node} of the pod {pod.name} does not report: {error}"
         ), NODE_INTERVAL
+    if said is not None and said.reason == BRIDGE_DENIED:
+        what = f"{error}: {pod.name} was made under another ledger's key; delete the pod to have the agent brought back"
+        return Trouble(BRIDGE_DENIED, what), PROBE_INTERVAL
     if facts.tries < TRIES:
         return Trouble("BridgeNotAnswering", error), facts.retry_delay
     if pod.bridge_ready:

@@ -29,7 +29,7 @@ from alineod.crd.status import (
 )  # fmt: skip
 from alineod.domain.actions import Standing
 from alineod.domain.events import LedgerState, Outcome
-from alineod.domain.facts import AgentFacts, SwarmFacts, Trouble
+from alineod.domain.facts import AgentFacts, PodFacts, SwarmFacts, Trouble
 from alineod.domain.fold import CLEAN_TURN_LOST
 from alineod.domain.life_rules import ENTRY_REMOVED
 from alineod.domain.state import AgentState, Checkpoint, Interruption, RunState, is_of_run
@@ -135,7 +135,7 @@ def _ledger_conditions(facts: AgentFacts, agent: AgentState) -> dict[ConditionTy
         ConditionType.INTERRUPTED: interrupted,
         ConditionType.LOST: Said(lost, agent.reason if lost else "NotLost", agent.message if lost else ""),
         ConditionType.CHECKPOINTED: _checkpointed(facts, agent),
-    }
+    } | ({ConditionType.UP_TO_DATE: _up_to_date(facts.pod, outdated=facts.outdated)} if facts.pod else {})
 
 
 def _describe(cut: Interruption) -> str:
@@ -171,6 +171,16 @@ def _checkpointed(facts: AgentFacts, agent: AgentState) -> Said:
     if newest.upload_error or newest.remote_ref is None:
         return Said(False, "UploadFailed", f"turn {newest.turn}: {newest.upload_error or 'not seen in the bucket'}")
     return Said(True, "Uploaded", f"turn {newest.turn} is in the bucket")
+
+
+def _up_to_date(pod: PodFacts, *, outdated: bool) -> Said:
+    if not outdated:
+        return Said(True, "UpToDate")
+    message = (
+        f"spec.sandbox or spec.harness has changed since the pod {pod.name} was made: that applies at the next"
+        " incarnation; delete the pod between two turns to have it now"
+    )
+    return Said(False, "SpecChanged", message)
 
 
 def _turn(agent: AgentState) -> TurnStatus | None:

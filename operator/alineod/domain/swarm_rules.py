@@ -13,6 +13,7 @@ from alineod.domain.actions import (
     DeleteAgent,
     DeleteArchives,
     Standing,
+    UpdateAgent,
 )
 from alineod.domain.events import Entry, Outcome
 from alineod.domain.facts import MemberObject, Owner, SwarmFacts
@@ -21,7 +22,7 @@ from alineod.domain.state import AgentState, RunState, is_of_run
 from alineod.domain.turn_ends import NOTHING, build_end
 
 Rule = Callable[[SwarmFacts], Decision | None]
-CREATED_AT_ONCE = 50  # Agent objects made in one pass; the rest in the next
+WRITTEN_AT_ONCE = 50  # Agent objects made or changed by one decision; the rest by the next
 
 
 def decide_swarm(facts: SwarmFacts) -> Decision:
@@ -96,7 +97,7 @@ def rule_start(facts: SwarmFacts) -> Decision | None:
 
 
 def rule_members(facts: SwarmFacts) -> Decision | None:
-    """An Agent for every entry; none for an entry that was removed; a former object's go, or come with their run."""
+    """An Agent for every entry, as it is now; none for one that was removed; a former object's go, or come along."""
     if facts.object is None or facts.ledger is None:
         return None
     brought_over = facts.ledger.resumed_seq != facts.ledger.started_seq
@@ -112,11 +113,12 @@ def rule_members(facts: SwarmFacts) -> Decision | None:
     actions: tuple[Action, ...] = (
         *(DeleteAgent(m.name, m.uid, m.version) for m in made if m.alias not in wanted or _is_left(m, brought_over)),
         *(AdoptAgent(m.name, m.uid, m.version) for m in made if brought_over and _is_to_come(m, wanted)),
-        *(CreateAgent(alias) for alias in makeable[:CREATED_AT_ONCE]),
+        *(CreateAgent(alias) for alias in makeable[:WRITTEN_AT_ONCE]),
+        *[UpdateAgent(m.alias, m.uid, m.version) for m in made if m.outdated and m.alias in wanted][:WRITTEN_AT_ONCE],
     )
     if not actions:
         return None
-    words = f"{len(missing)} agents are being made" if missing else "agents without an entry are being removed"
+    words = f"{len(missing)} agents are being made" if missing else "agents are being changed as their entries were"
     return Decision("members", Standing("ChangingAgents", words), actions)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import h11
 
 from alineod.errors import AlineoError
-from alineod.httpd.messages import Request, Response, Stream, build_error, build_problem, same_token
+from alineod.httpd.messages import Request, Response, Stream, build_denial, build_error, build_problem, same_token
 from alineod.httpd.routes import Route, build_unmatched, match_route
 
 _HEAD_LIMIT = 32 * 1024
@@ -74,9 +74,8 @@ class Connection:
         route, params, allowed = match_route(self.settings.routes, request)
         if route is None:
             return self._refused(build_unmatched(request, allowed))
-        if not route.open and not same_token(request.bearer, self.settings.token()):
-            detail = "this route wants the header Authorization: Bearer <the token of this pod>"
-            return self._refused(build_problem(401, "Unauthorized", detail, [("www-authenticate", "Bearer")]))
+        if not route.open and not same_token(request.bearer, token := self.settings.token()):
+            return self._refused(build_denial(token))
         try:
             async with asyncio.timeout(self.settings.body_timeout):
                 body = await self._body(route.max_body)

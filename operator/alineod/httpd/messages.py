@@ -79,6 +79,18 @@ def build_json(message: Any, status: int = 200) -> Response:
     return Response(status, msgspec.json.encode(message))
 
 
+LOCKED = "TokenMissing"
+"""Why nobody is let in where there is no token to compare with."""
+
+
+def build_denial(token: str) -> Response:
+    """The answer to who does not know `token`."""
+    reason, detail = "Unauthorized", "this route wants the header Authorization: Bearer <the token of this pod>"
+    if not token:
+        reason, detail = LOCKED, "the file with this pod's token is not there: nobody can be let in"
+    return build_problem(401, reason, detail, [("www-authenticate", "Bearer")])
+
+
 def build_problem(status: int, reason: str, detail: str, headers: Iterable[tuple[str, str]] = ()) -> Response:
     """An `application/problem+json` answer (RFC 9457); `reason` is our CamelCase word."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "reason": reason}

@@ -9,7 +9,7 @@ AGENT = "alineo.dev/agent"
 PARENT = "alineo.dev/parent"
 INCARNATION = "alineo.dev/incarnation"
 EPOCH = "alineo.dev/epoch"
-MADE_OF = "alineo.dev/made-of"  # a digest of the parts of the spec that a pod is made of
+MADE_OF = "alineo.dev/made-of"  # a digest of what a pod was made of in its spec, or an Agent in its swarm's list
 
 
 def build_pod_name(agent: str, incarnation: int) -> str:

@@ -1,10 +1,7 @@
 """The sandbox pod of one incarnation of an agent."""
 
-import hashlib
-import json
 from math import ceil
 
-from alineod.crd.agent import AgentSpec
 from alineod.crd.base import API_VERSION
 from alineod.crd.harness import CredentialRef
 from alineod.crd.sandbox import OnNodeLost
@@ -16,6 +13,7 @@ from alineod.podspec.context import Json, PodContext
 from alineod.podspec.overlay import lay_over
 from alineod.podspec.volumes import build_volumes
 
+POD_FIELDS = ("sandbox", "harness")  # what a spec says of its pod
 LAST_WORDS = 5  # s in which what has ended says so
 
 
@@ -36,7 +34,7 @@ def build_pod(key: str, agent: AgentObject, incarnation: int, context: PodContex
             "labels": names.build_labels(name, agent) | {names.INCARNATION: str(incarnation)},
             "annotations": {
                 names.EPOCH: str(context.epoch),
-                names.MADE_OF: compute_digest(agent.spec),
+                names.MADE_OF: agent.spec.digest(*POD_FIELDS),
                 "kubectl.kubernetes.io/default-container": "agent",
             },
             "ownerReferences": [_build_owner(name, agent.uid)],
@@ -44,13 +42,6 @@ def build_pod(key: str, agent: AgentObject, incarnation: int, context: PodContex
         "spec": _build_spec(key, agent, incarnation, context),
     }
     return lay_over(pod, agent.spec.sandbox.pod_template)
-
-
-def compute_digest(spec: AgentSpec) -> str:
-    """Another one for a spec of which another pod would be made."""
-    said = spec.dump()
-    parts = json.dumps([said.get("sandbox"), said.get("harness")], sort_keys=True)
-    return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
 def _build_owner(name: str, uid: str) -> Json:

@@ -3,6 +3,7 @@
 import contextlib
 from typing import assert_never
 
+from alineod.crd.agent import AgentSpec
 from alineod.crd.merge import build_agent_spec
 from alineod.crd.objects import Swarm
 from alineod.domain.actions import (
@@ -17,11 +18,12 @@ from alineod.domain.actions import (
     DeletePod,
     Drive,
     Probe,
+    UpdateAgent,
 )  # fmt: skip
 from alineod.domain.facts import AgentFacts, AgentObject, Trouble
 from alineod.domain.gone_rules import build_taken
 from alineod.errors import Conflict, Refused, Unavailable
-from alineod.kube.objects import AGENTS, PODS, SWARMS, Json, Ref, Resource, read_owner_uids
+from alineod.kube.objects import AGENTS, OWNER_MANAGER, PODS, SWARMS, Json, Ref, Resource, read_owner_uids
 from alineod.podspec import names
 from alineod.podspec.pod import build_pod
 from alineod.reconcile.places import give_place, settle_place, take_place
@@ -47,7 +49,7 @@ async def apply_agent_action(world: World, facts: AgentFacts, action: Action) ->
             return False
         case AbortTurn():
             return await abort_turn(world, facts, action)
-        case CreateAgent() | AdoptAgent() | DeleteAgent() | DeleteArchives():
+        case CreateAgent() | UpdateAgent() | AdoptAgent() | DeleteAgent() | DeleteArchives():
             raise TypeError(f"{action} is no action on an agent")
         case _:
             assert_never(action)
@@ -60,7 +62,9 @@ async def apply_swarm_action(world: World, key: str, swarm: Swarm | None, action
             await world.ledger.append(action.entries)
             return True
         case CreateAgent():
-            return swarm is not None and await create_agent(world, swarm, action.alias)
+            return swarm is not None and await apply_agent(world, swarm, action.alias)
+        case UpdateAgent():
+            return swarm is not None and await apply_agent(world, swarm, action.alias, action)
         case AdoptAgent():
             return swarm is not None and await apply_owner(world, swarm, action)
         case DeleteAgent():
@@ -148,7 +152,7 @@ async def read_bridge(world: World, facts: AgentFacts) -> bool:
     try:
         state = await world.bridges.read_state(pod, world.bridge_token(pod.uid))
     except (Unavailable, Refused) as error:
-        world.term.errors[pod.uid] = error.message
+        world.term.errors[pod.uid] = Trouble(error.reason, error.message)
         world.term.silences[pod.uid] = Silence(facts.tries + 1, world.now())
         return False  # the rule asks again
     world.term.errors.pop(pod.uid, None)
@@ -157,23 +161,30 @@ async def read_bridge(world: World, facts: AgentFacts) -> bool:
     return state.ready
 
 
-async def create_agent(world: World, swarm: Swarm, alias: str) -> bool:
-    """Make the Agent of an entry, owned by the swarm. One that is there already is looked at."""
+async def apply_agent(world: World, swarm: Swarm, alias: str, seen: UpdateAgent | None = None) -> bool:
+    """Have the Agent of an entry say what the entry says, owned by the swarm. What others have added to it stays.
+
+    Args:
+        seen: it, as it is to be changed; None where there is none yet.
+
+    Raises:
+        Conflict: it has changed; or somebody else has made one of its name, which says other things.
+    """
     entry = next((entry for entry in swarm.spec.agents if entry.name == alias), None)
     if entry is None:
         return False
-    body = build_agent_object(swarm, alias, build_agent_spec(swarm.metadata.name, entry).dump(), entry.parent or "")
-    try:
-        made = await world.gateway.create(AGENTS, body)
-    except Conflict:
-        made = await world.gateway.get(AGENTS, swarm.metadata.namespace, body["metadata"]["name"])
-    world.store.put(AGENTS, made)
+    body = build_agent_object(swarm, build_agent_spec(swarm.metadata.name, entry))
+    if seen is not None:
+        known = world.store.get(Ref(AGENTS, swarm.metadata.namespace, body["metadata"]["name"]))
+        owner = _build_owner(swarm, controller=not _has_other_controller(known, swarm))
+        body["metadata"] |= {"uid": seen.uid, "resourceVersion": seen.version, "ownerReferences": [owner]}
+    world.store.put(AGENTS, await world.gateway.apply(AGENTS, body, force=seen is not None))
     return True
 
 
-def build_agent_object(swarm: Swarm, alias: str, spec: Json, parent: str) -> Json:
+def build_agent_object(swarm: Swarm, spec: AgentSpec) -> Json:
     """The Agent object `<swarm>-<alias>`."""
-    name = f"{swarm.metadata.name}-{alias}"
+    name = f"{swarm.metadata.name}-{spec.alias}"
     labels = {names.SWARM: swarm.metadata.name, names.AGENT: name}
     return {
         "apiVersion": AGENTS.api_version,
@@ -181,20 +192,27 @@ def build_agent_object(swarm: Swarm, alias: str, spec: Json, parent: str) -> Jso
         "metadata": {
             "name": name,
             "namespace": swarm.metadata.namespace,
-            "labels": labels | ({names.PARENT: parent} if parent else {}),
+            "labels": labels | ({names.PARENT: spec.parent} if spec.parent else {}),
+            "annotations": {names.MADE_OF: spec.digest()},
             "ownerReferences": [_build_owner(swarm)],
         },
-        "spec": spec,
+        "spec": spec.dump(),
     }
 
 
-def _build_owner(swarm: Swarm) -> Json:
+def _has_other_controller(agent: Json | None, swarm: Swarm) -> bool:
+    """One that was brought over may still name the former object, until the cluster takes that out."""
+    owners = (agent or {}).get("metadata", {}).get("ownerReferences") or ()
+    return any(owner.get("controller") and owner["uid"] != swarm.metadata.uid for owner in owners)
+
+
+def _build_owner(swarm: Swarm, *, controller: bool = True) -> Json:
     return {
         "apiVersion": SWARMS.api_version,
         "kind": SWARMS.kind,
         "name": swarm.metadata.name,
         "uid": swarm.metadata.uid,
-        "controller": True,
+        "controller": controller,
     }
 
 
@@ -206,8 +224,8 @@ async def apply_owner(world: World, swarm: Swarm, seen: AdoptAgent) -> bool:
     """
     metadata = {
         "name": seen.name, "namespace": swarm.metadata.namespace, "uid": seen.uid, "resourceVersion": seen.version,
-        "ownerReferences": [_build_owner(swarm) | {"controller": False}],
+        "ownerReferences": [_build_owner(swarm, controller=False)],
     }  # fmt: skip
     body = {"apiVersion": AGENTS.api_version, "kind": AGENTS.kind, "metadata": metadata}
-    world.store.put(AGENTS, await world.gateway.apply(AGENTS, body))
+    world.store.put(AGENTS, await world.gateway.apply(AGENTS, body, manager=OWNER_MANAGER))
     return True

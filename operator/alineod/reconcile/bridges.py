@@ -7,8 +7,10 @@ from typing import Protocol, TypeVar
 
 import aiohttp
 
+from alineod.domain.ends import BRIDGE_DENIED, LOCKED_OUT
 from alineod.domain.facts import PodFacts
 from alineod.errors import Conflict, Denied, Refused, Unavailable
+from alineod.httpd.messages import LOCKED
 from alineod.reconcile.records import LONGEST, parse_record
 from alineod.wire.archives import CHECKPOINTER_PORT, ForkRequest, ForkResult
 from alineod.wire.base import Message, decode, encode
@@ -27,6 +29,7 @@ ANSWER_LIMIT = 64 << 10  # bytes of any other answer: a sandbox is not to be bel
 
 class _Problem(Message, frozen=True):
     reason: str = ""
+    detail: str = ""
 
 
 def build_bridge_token(secret: bytes, pod_uid: str) -> str:
@@ -140,11 +143,11 @@ def _headers(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}", "content-type": "application/json"}
 
 
-def _read_reason(problem: str) -> str:
+def _read_problem(said: str) -> _Problem:
     try:
-        return decode(_Problem, problem.encode()).reason
+        return decode(_Problem, said.encode())
     except Refused:
-        return ""
+        return _Problem()
 
 
 async def _check(answer: aiohttp.ClientResponse) -> None:
@@ -153,9 +156,12 @@ async def _check(answer: aiohttp.ClientResponse) -> None:
     said = (await _read(answer, ANSWER_LIMIT)).decode("utf-8", "replace")[:1000]
     match answer.status:
         case 401 | 403:
-            raise Denied("BridgeDenied", f"the sandbox refused the operator's token: {said}")
+            problem = _read_problem(said)
+            lost = problem.reason == LOCKED
+            why = problem.detail or said
+            raise Denied(LOCKED_OUT if lost else BRIDGE_DENIED, f"the sandbox does not let the operator in: {why}")
         case 409:
-            reason = _read_reason(said)
+            reason = _read_problem(said).reason
             raise Conflict(reason if reason in (JOURNAL_RESET, *USED_NUMBER) else "TurnConflict", said)
         case 423 | 425 | 429 | 502 | 503 | 504:
             raise Unavailable("BridgeBusy", said)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from alineod.domain.causes import End, EndKind
 from alineod.domain.ends import find_deletion
-from alineod.domain.facts import PodFacts
+from alineod.domain.facts import PodFacts, Trouble
 from alineod.domain.journal import ENDED, Batch, compute_batch
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_interruption
@@ -114,11 +114,13 @@ def _note(world: World, key: str, pod_uid: str, error: Exception) -> None:
     """Say why the turn could not be followed: once, and on the agent where its sandbox is the cause."""
     if not isinstance(error, AlineoError):
         log.error("%s: following its turn failed", key, exc_info=error)
-    words = error.message if isinstance(error, AlineoError) else f"its journal cannot be read: {error!r}"
-    if world.term.errors.get(pod_uid) == words or (isinstance(error, Unavailable) and error.reason not in SANDBOX):
+    said = Trouble("JournalUnreadable", f"its journal cannot be read: {error!r}")
+    if isinstance(error, AlineoError):
+        said = Trouble(error.reason, error.message)
+    if world.term.errors.get(pod_uid) == said or (isinstance(error, Unavailable) and error.reason not in SANDBOX):
         return
-    log.info("%s: %s", key, words)
-    world.term.errors[pod_uid] = words
+    log.info("%s: %s", key, said.message)
+    world.term.errors[pod_uid] = said
     world.wake(build_ref(AGENTS, key))
 
 

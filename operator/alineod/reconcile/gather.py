@@ -30,7 +30,7 @@ from alineod.kube.objects import (
 )
 from alineod.podspec import names
 from alineod.podspec.observe import parse_pod
-from alineod.podspec.pod import compute_digest
+from alineod.podspec.pod import POD_FIELDS
 from alineod.reconcile.circles import find_circle
 from alineod.reconcile.objects import find_agent, is_renewed, parse_found, parse_swarm, read_object
 from alineod.reconcile.places import find_left
@@ -49,7 +49,6 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
     if pod is not None and (end := pod.end or find_deletion(pod)) is not None:
         world.term.ends[key] = (pod.uid, end)  # it says so once, and may be gone when that is asked for
     silence = world.term.silences.get(pod.uid if pod else "", Silence())
-    bridge = _read_bridge(world, pod) if pod else None
     facts = AgentFacts(
         now=world.now(),
         key=key,
@@ -62,13 +61,13 @@ async def gather_agent(world: World, key: str) -> tuple[AgentFacts, Agent | None
         last_end=_find_last_end(world, ledger),
         next_pod=next((p for p in pods if ledger and p.incarnation == ledger.incarnation + 1), None),
         stale_pods=_stale(pods, ledger, obj, world.release.epoch),
-        bridge=bridge,
-        bridge_error=world.term.errors.get(pod.uid, "") if pod else "",
+        bridge=_read_bridge(world, pod) if pod else None,
+        bridge_error=world.term.errors.get(pod.uid) if pod else None,
         tries=silence.tries,
         asked_at=silence.asked_at,
         retry_delay=world.retry_delay,
         reattached=key in world.term.reattached or pod is None or pod.uid in world.term.started,
-        outdated=_is_outdated(obj, pod, bridge),
+        outdated=obj is not None and pod is not None and pod.made_of not in ("", obj.spec.digest(*POD_FIELDS)),
         namespace_going=await _is_namespace_going(world, key, pod),
         heard=await read_heard(world, ledger, pod if obj is not None else None),
         start_wait=world.term.start_waits.get(pod.uid) if pod else None,
@@ -85,13 +84,6 @@ def _find_last_end(world: World, ledger: AgentState | None) -> End | None:
     """How the ledger's pod ended, if it said so before it went."""
     uid, end = world.term.ends.get(ledger.key, ("", None)) if ledger is not None else ("", None)
     return end if ledger is not None and ledger.pod is not None and ledger.pod.uid == uid else None
-
-
-def _is_outdated(obj: AgentObject | None, pod: PodFacts | None, bridge: BridgeState | None) -> bool:
-    """Whether the pod was made of another spec; not asked of one that is up, which keeps what it was made of."""
-    if obj is None or pod is None or not pod.made_of or (bridge is not None and bridge.ready):
-        return False
-    return pod.made_of != compute_digest(obj.spec)
 
 
 async def _is_namespace_going(world: World, key: str, pod: PodFacts | None) -> bool:

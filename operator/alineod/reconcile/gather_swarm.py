@@ -14,6 +14,7 @@ from alineod.domain.facts import (
 from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, RunState
 from alineod.kube.objects import AGENTS, SWARMS, Ref
+from alineod.podspec.names import MADE_OF
 from alineod.reconcile.objects import is_renewed, parse_found, read_kind_time, read_object
 from alineod.reconcile.recall import recall_heard
 from alineod.reconcile.world import World
@@ -28,7 +29,7 @@ async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None
     if swarm is not None:
         obj, invalid = _gather_swarm_object(swarm)
     agents = _read_members(world, key)
-    members = _gather_members(agents, swarm)
+    members = _gather_members(world, agents, swarm)
     states = {a.key: a for a in world.ledger.state.agents.values() if a.run == key}
     facts = SwarmFacts(
         now=world.now(),
@@ -97,17 +98,21 @@ def _read_members(world: World, key: str) -> list[Agent]:
     return [agent for agent in found if agent is not None and agent.spec.swarm == name]
 
 
-def _gather_members(agents: list[Agent], swarm: Swarm | None) -> tuple[MemberObject, ...]:
-    return tuple(
-        MemberObject(
-            agent.metadata.name,
-            agent.metadata.uid,
-            agent.alias,
-            _find_owner(agent, swarm),
-            deleting=agent.metadata.deletion_timestamp is not None,
-            version=agent.metadata.resource_version,
-        )
-        for agent in agents
+def _gather_members(world: World, agents: list[Agent], swarm: Swarm | None) -> tuple[MemberObject, ...]:
+    entries = world.parsed.entries(swarm) if swarm is not None else {}
+    return tuple(_gather_member(agent, swarm, entries.get(agent.alias)) for agent in agents)
+
+
+def _gather_member(agent: Agent, swarm: Swarm | None, entry: str | None) -> MemberObject:
+    owner = _find_owner(agent, swarm)
+    return MemberObject(
+        agent.metadata.name,
+        agent.metadata.uid,
+        agent.alias,
+        owner,
+        deleting=agent.metadata.deletion_timestamp is not None,
+        version=agent.metadata.resource_version,
+        outdated=owner is Owner.OURS and entry is not None and agent.metadata.annotations.get(MADE_OF) != entry,
     )
 
 

@@ -60,7 +60,7 @@ class Term:
     """Memory of this term only. Losing it loses nothing: all of it is heard or asked again."""
 
     heard: dict[str, Heard] = field(default_factory=dict)  # by pod UID
-    errors: dict[str, str] = field(default_factory=dict)  # why a bridge did not answer, by pod UID
+    errors: dict[str, Trouble] = field(default_factory=dict)  # why a bridge did not answer, by pod UID
     silences: dict[str, Silence] = field(default_factory=dict)  # of bridges that did not answer last, by pod UID
     ends: dict[str, tuple[str, End]] = field(default_factory=dict)  # of which pod, and why it goes, by agent key
     reattached: set[str] = field(default_factory=set)  # agent keys

@@ -23,6 +23,7 @@ from alineod.wire.turns import Grant, Session
 
 CHECKPOINTER_PORT = 8791
 AUDIENCE = "alineod"
+ADMISSION = "bridge-token"  # in the control volume: what bridge and checkpointer are asked with
 
 
 class CutRequest(Message, frozen=True):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.component.bridge.bridge_rig import Bridge, ScriptedModel, until
+from tests.component.bridge.bridge_rig import Bridge, ScriptedModel, script, until
 
 
 def reason(bridge: Bridge, wanted: str) -> str:
@@ -124,6 +124,21 @@ def test_without_the_pods_token_nothing_is_told(bridge: Bridge, header: str) -> 
         assert bridge.client.get(path, headers={"authorization": header}).status_code == 401
     answer = bridge.client.post("/v1/turns", json={}, headers={"authorization": header})
     assert answer.status_code == 401
+
+
+def test_an_agent_that_empties_the_control_volume_locks_nobody_out(bridge: Bridge) -> None:
+    empty = {"tool": "bash", "args": {"command": f"rm -rf {bridge.control}/*"}}
+    ended = bridge.turn(1, "empty it" + script(empty, {"text": "done"}))
+    assert (ended["state"], ended["text"]) == ("clean", "done")
+    assert bridge.turn(2, "and now")["state"] == "clean"
+
+
+def test_a_bridge_that_starts_without_its_token_says_that_it_cannot_let_anybody_in(bridge: Bridge) -> None:
+    bridge.kill()
+    (bridge.control / "bridge-token").unlink()
+    bridge.start(ready=False)
+    answer = bridge.client.get("/v1/state")
+    assert (answer.status_code, answer.json()["reason"]) == (401, "TokenMissing")
 
 
 @pytest.mark.parametrize(

@@ -137,10 +137,19 @@ async def test_who_may_ask(base: Path, operator: StandIn) -> None:
     async with running(sandbox):
         for token in ("", "wrong"):
             assert (await sandbox.post("/v1/cut", CutRequest(turn=1, turn_id="t"), token)).status_code == 401
+        (sandbox.control / "bridge-token").write_text("the agent's own\n")
+        for token in ("", "the agent's own"):
+            assert (await sandbox.post("/v1/cut", CutRequest(turn=1, turn_id="t"), token)).status_code == 401
         (sandbox.control / "bridge-token").unlink()
-        assert (await sandbox.post("/v1/cut", CutRequest(turn=1, turn_id="t"), "")).status_code == 401
-        (sandbox.control / "bridge-token").write_text("another\n")
-        assert (await sandbox.post("/v1/cut", CutRequest(turn=1, turn_id="t"), "another")).status_code == 200
+        assert (await sandbox.post("/v1/cut", CutRequest(turn=1, turn_id="t"))).status_code == 200
+
+
+async def test_without_a_token_nobody_may_ask(base: Path, operator: StandIn) -> None:
+    sandbox = Sandbox(base / "pod", operator.url)
+    async with running(sandbox):
+        (sandbox.control / "bridge-token").unlink()
+        answer = await sandbox.post("/v1/cut", CutRequest(turn=1, turn_id="t"), "")
+        assert (answer.status_code, answer.json()["reason"]) == (401, "TokenMissing")
 
 
 async def test_the_token_for_the_operator_rotates(base: Path, operator: StandIn) -> None:

@@ -182,7 +182,8 @@ async def test_an_error_in_the_stream_ends_the_process(tmp_path: Path) -> None:
         await until(lambda: bench.api.count_watches("agents"))
         bench.api.fail_watches(500)
         await until(lambda: bench.deaths)
-    assert bench.deaths[0].startswith("the watches failed")
+    # Kopf ends with the error, or does not come to its end and is seen to have lost a watch.
+    assert bench.deaths[0].startswith(("the watches failed", "a watch ended and kopf did not"))
 
 
 @pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (404, "NotFound")])

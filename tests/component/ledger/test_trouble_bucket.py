@@ -79,8 +79,9 @@ class Wrong:
 WRONGS = [
     Wrong("denied", Answer(403, "AccessDenied"), frozenset({"BucketAccessDenied"})),
     Wrong("missing", Answer(404, "NoSuchBucket"), frozenset({"BucketNotFound"})),
-    Wrong("busy", Answer(503, "SlowDown"), frozenset({"BucketSlow", "BucketUnreachable"})),
-    Wrong("broken", Answer(507, "InsufficientStorage"), frozenset({"BucketUnreachable"})),
+    # Its client tries these again by itself, and says nothing meanwhile.
+    Wrong("busy", Answer(503, "SlowDown"), frozenset({"BucketSlow", "BucketUnreachable", "ReplicatorStuck"})),
+    Wrong("broken", Answer(507, "InsufficientStorage"), frozenset({"BucketUnreachable", "ReplicatorStuck"})),
     Wrong("silent", Silent(), frozenset({"BucketSlow", "ReplicatorStuck"})),
 ]
 

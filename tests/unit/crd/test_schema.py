@@ -119,7 +119,7 @@ def test_conditions_are_known_and_explained() -> None:
     kstatus = {ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED}
     assert all(kstatus <= set(kinds) for kinds in CONDITIONS_OF.values())
     assert set(CONDITIONS_OF["Swarm"]) == kstatus | {"Interrupted", "Lost", "LedgerReplicated"}
-    assert set(CONDITIONS_OF["Agent"]) == kstatus | {"Running", "Interrupted", "Lost", "Checkpointed"}
+    assert set(CONDITIONS_OF["Agent"]) == kstatus | {"Running", "Interrupted", "Lost", "Checkpointed", "UpToDate"}
     for definition in DEFINITIONS:
         condition = read_root(definition)["properties"]["status"]["properties"]["conditions"]["items"]
         assert {"observedGeneration", "reason", "message", "lastTransitionTime"} <= set(condition["properties"])

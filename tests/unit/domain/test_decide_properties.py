@@ -14,6 +14,7 @@ from alineod.domain import events as ev
 from alineod.domain.actions import Append
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
+from alineod.domain.ends import BRIDGE_DENIED, LOCKED_OUT
 from alineod.domain.events import Entry, Row
 from alineod.domain.facts import AgentFacts, Crash, Peer, PodFacts, PodPhase, Trouble
 from alineod.domain.fold import fold
@@ -40,6 +41,7 @@ EXAMPLES = int(os.environ.get("ALINEO_EXAMPLES", "300"))
 TROUBLES = st.sampled_from((None, Trouble("CrashLoopBackOff", "it ends again and again")))
 CRASHES = st.none() | st.builds(Crash, st.booleans(), st.integers(0, 6), st.just(Trouble("CrashLoopBackOff", "again")))
 ENDS = st.sampled_from((None, *(End(kind, "R", "m") for kind in EndKind)))
+ERRORS = tuple(Trouble(r, "it does not answer") for r in ("BridgeNotAnswering", LOCKED_OUT, BRIDGE_DENIED))
 TIMES = st.sampled_from((0.0, NOW - 400, NOW - 5, NOW + 400))
 PODS = st.builds(
     PodFacts,
@@ -102,7 +104,7 @@ def build_mix(draw: st.DrawFn) -> tuple[State, AgentFacts]:
         bridge=draw(
             st.none() | st.builds(build_bridge, ready=st.booleans(), reason=st.sampled_from(("", "SetupFailed")))
         ),
-        bridge_error=draw(st.sampled_from(("", "it does not answer"))),
+        bridge_error=draw(st.sampled_from((None, *ERRORS))),
         tries=draw(st.integers(0, 3)),
         reattached=draw(st.booleans()),
         start_wait=draw(TROUBLES),

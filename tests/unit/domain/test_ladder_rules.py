@@ -9,10 +9,11 @@ from alineod.domain import events as ev
 from alineod.domain.actions import Append, CreatePod, DeletePod, Drive, Probe
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
-from alineod.domain.ends import MAX_CRASHES, find_end
+from alineod.domain.ends import BRIDGE_DENIED, LOCKED_OUT, MAX_CRASHES, find_end
 from alineod.domain.events import LedgerState, Rung
 from alineod.domain.facts import AgentFacts, PodPhase, Trouble
 from alineod.domain.gone_rules import STOP_GRACE
+from alineod.wire.archives import RestoreReport
 from tests.unit.domain.builders import (
     NOW,
     build_bridge,
@@ -37,14 +38,16 @@ from tests.unit.domain.ladder import (
     has,
 )
 
+SILENCE = Trouble("BridgeNotAnswering", "timed out")
+
 
 @pytest.mark.behaviour("5.5")
 def test_a_new_leader_asks_twice_before_it_looks_further() -> None:
-    first = decide_agent(build_facts(reattached=False, bridge=None, bridge_error="", tries=0, retry_delay=1.5))
-    second = decide_agent(build_facts(reattached=False, bridge=None, bridge_error="no", tries=1, retry_delay=1.5))
+    first = decide_agent(build_facts(reattached=False, bridge=None, bridge_error=None, tries=0, retry_delay=1.5))
+    second = decide_agent(build_facts(reattached=False, bridge=None, bridge_error=SILENCE, tries=1, retry_delay=1.5))
     assert [(d.rule, d.actions, d.again_after) for d in (first, second)] == [("probe", (Probe(),), 1.5)] * 2
     third = decide_agent(
-        build_facts(reattached=False, bridge=None, bridge_error="no", tries=2, pod=build_pod(bridge_ready=False))
+        build_facts(reattached=False, bridge=None, bridge_error=SILENCE, tries=2, pod=build_pod(bridge_ready=False))
     )
     assert third.standing is not None
     assert third.standing.reason == "Resuming"
@@ -54,7 +57,7 @@ def test_a_new_leader_asks_twice_before_it_looks_further() -> None:
 @pytest.mark.parametrize(("tries", "since", "asks"), [(1, 0.4, False), (1, 1.5, True), (2, 0.4, True)])
 def test_what_wakes_a_pass_does_not_bring_the_second_question_forward(tries: int, since: float, asks: bool) -> None:
     facts = build_facts(
-        reattached=False, bridge=None, bridge_error="no", tries=tries, retry_delay=1.5, asked_at=NOW - since
+        reattached=False, bridge=None, bridge_error=SILENCE, tries=tries, retry_delay=1.5, asked_at=NOW - since
     )
     decision = decide_agent(facts)
     assert decision.rule == "probe"
@@ -85,7 +88,7 @@ def test_a_paused_agent_is_taken_as_it_is_without_a_question() -> None:
 
 
 def test_a_way_that_is_blocked_is_no_reason_to_replace_a_sandbox_that_works() -> None:
-    facts = build_facts(bridge=None, bridge_error="timed out", tries=50, pod=build_pod(bridge_ready=True))
+    facts = build_facts(bridge=None, bridge_error=SILENCE, tries=50, pod=build_pod(bridge_ready=True))
     decision = decide_agent(facts)
     assert decision.standing is not None
     assert (decision.standing.reason, decision.actions) == ("BridgeUnreachable", (Probe(),))
@@ -152,8 +155,29 @@ def test_a_sandbox_that_may_be_good_is_not_replaced(facts: AgentFacts) -> None:
     assert not has(decide_agent(replace(facts, ledger=running(pod=facts.ledger.pod))), Append)  # type: ignore[union-attr]
 
 
+def test_a_bridge_that_lost_what_it_knows_the_operator_by_is_given_up_as_the_agent_s_own_fault() -> None:
+    locked = build_facts(bridge=None, bridge_error=Trouble(LOCKED_OUT, "no"), tries=9)
+    assert find_end(locked) is None  # it is still being restored
+    restored = replace(locked, pod=build_pod(restore=RestoreReport(start="blank")))
+    end = find_end(restored)
+    assert end is not None
+    assert (end.kind, end.reason) == (EndKind.OWN_FAULT, LOCKED_OUT)
+    assert "/run/alineo was emptied" in end.message
+
+
+@pytest.mark.parametrize("tries", [0, 9])
+def test_a_bridge_that_knows_another_key_is_left_alone_and_somebody_is_called(tries: int) -> None:
+    """It may be all of them, where a ledger was lost: each may be at work, and a person decides."""
+    facts = build_facts(bridge=None, bridge_error=Trouble(BRIDGE_DENIED, "no"), tries=tries)
+    decision = decide_agent(facts)
+    assert decision.actions == (Probe(),)
+    assert decision.standing is not None
+    assert (decision.standing.reason, decision.standing.stalled) == (BRIDGE_DENIED, True)
+    assert "delete the pod" in decision.standing.message
+
+
 def test_what_is_waited_for_on_a_silent_node_is_said() -> None:
-    decision = decide_agent(build_facts(pod=SILENT, bridge=None, bridge_error="no", object=build_object(spec=WAITS)))
+    decision = decide_agent(build_facts(pod=SILENT, bridge=None, bridge_error=SILENCE, object=build_object(spec=WAITS)))
     assert decision.standing is not None
     assert decision.standing.reason == "NodeNotReady"
     assert "n2" in decision.standing.message

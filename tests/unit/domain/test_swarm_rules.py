@@ -6,7 +6,7 @@ import pytest
 
 from alineod.crd.swarm import SwarmSpec
 from alineod.domain import events as ev
-from alineod.domain.actions import AdoptAgent, Append, CreateAgent, DeleteAgent, DeleteArchives
+from alineod.domain.actions import AdoptAgent, Append, CreateAgent, DeleteAgent, DeleteArchives, UpdateAgent
 from alineod.domain.facts import MemberObject, Owner, SwarmFacts, SwarmObject, Trouble
 from alineod.domain.swarm_rules import decide_swarm
 from tests.unit.domain.builders import RUN, build_ledger, build_run_state
@@ -21,8 +21,8 @@ def _object(**change: Any) -> SwarmObject:
     return SwarmObject(**(fields | change))
 
 
-def _member(owner: Owner = Owner.OURS, alias: str = "lead") -> MemberObject:
-    return MemberObject(f"survey-{alias}", f"uid-{alias}", alias, owner)
+def _member(owner: Owner = Owner.OURS, alias: str = "lead", **change: Any) -> MemberObject:
+    return MemberObject(f"survey-{alias}", f"uid-{alias}", alias, owner, **change)
 
 
 def _facts(**change: Any) -> SwarmFacts:
@@ -97,6 +97,19 @@ def test_another_release_s_swarm_is_left_alone() -> None:
 def test_entries_are_made_and_removed_ones_go() -> None:
     facts = _facts(object=_object(spec=_spec("lead", "left")), members=(_member(), _member(alias="old")))
     assert decide_swarm(facts).actions == (DeleteAgent("survey-old", "uid-old"), CreateAgent("left"))
+
+
+@pytest.mark.parametrize(
+    ("member", "actions"),
+    [
+        (_member(outdated=True, version="7"), (UpdateAgent("lead", "uid-lead", "7"),)),
+        (_member(outdated=True, deleting=True), ()),
+        (_member(outdated=False), ()),
+    ],
+    ids=["changed", "leaving", "as it was"],
+)
+def test_an_entry_that_was_changed_is_written_into_its_agent(member: MemberObject, actions: tuple[object, ...]) -> None:
+    assert decide_swarm(_facts(members=(member,))).actions == actions
 
 
 def test_an_agent_that_somebody_deleted_is_not_made_again() -> None:
