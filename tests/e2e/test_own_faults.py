@@ -102,9 +102,9 @@ def test_one_that_emptied_what_the_operator_left_in_it_gets_another_sandbox(
     """Nobody gets into its bridge any more, once that was started again."""
     key = f"{space}/{KILLED}"
     before = world.wait_agent(space, KILLED, in_phase("Done"))["status"]["turn"]["number"]
-    turn = api.prompt(key, play(hold(before="rm -rf /run/alineo/*"), say="Spoil it.")).body["turn"]
+    turn = api.prompt(key, play(hold("spoilt", before="rm -rf /run/alineo/*"), say="Spoil it.")).body["turn"]
     assert turn == before + 1
-    wait_at_gate(world, space, f"{KILLED}-1")
+    wait_at_gate(world, space, f"{KILLED}-1", "spoilt")
     assert send_signal([_find_container(world, space, f"{KILLED}-1")], signal.SIGKILL)
     back = world.wait_agent(space, KILLED, has_turn(turn, "Interrupted") & has_come_back("Restore", 2))
     assert find_condition(back, "Interrupted")["reason"] == "BridgeTokenLost"
