@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from hack.faults.table import Row
 
+INTERRUPTED = "Interrupted"  # how a turn that is cut ends by the ledger
 REATTACH, RESUME, RESTORE = "Reattach", "Resume", "Restore"
 
 
@@ -19,22 +20,18 @@ class Cuts(StrEnum):
 
 @dataclass(frozen=True)
 class Expected:
-    """`rungs`: one of them brought everybody back who had a sandbox. `also`: what a change of leaders may add.
-
-    `end` is how a turn that is cut ends by the ledger.
-    """
+    """`rungs`: one of them brought everybody back who had a sandbox. `also`: what a change of leaders may add."""
 
     cuts: Cuts
     rungs: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    end: str = "Interrupted"
     heard: bool = True  # an operator that had heard what the model said lives on
 
 
 EXPECTED: Mapping[Row, Expected] = {
     Row.OPERATOR_KILLED: Expected(Cuts.NEVER, (REATTACH,)),
     Row.OPERATOR_AND_NODE_GONE: Expected(Cuts.MUST, (RESTORE,), (REATTACH,), heard=False),
-    Row.HARNESS_KILLED: Expected(Cuts.MUST, end="Failed"),  # its container lives, and says what became of it
+    Row.HARNESS_KILLED: Expected(Cuts.MUST),  # its container lives, and says what became of it
     Row.BRIDGE_KILLED: Expected(Cuts.MUST, (RESUME,)),
     Row.BRIDGE_HUNG: Expected(Cuts.MUST, (RESUME,)),
     Row.AGENT_OOM: Expected(Cuts.MUST, (RESUME,)),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from hack.faults.case import Case, Json, find_ask, find_notes, key_of, name_turns, says_lost
 from hack.faults.evidence import Look
-from hack.faults.expected import Cuts
+from hack.faults.expected import INTERRUPTED, Cuts
 from hack.faults.reading import Read, Turn, read_agent
 from hack.faults.scene import WORDS
 from hack.faults.table import TURNING, Column
@@ -79,12 +79,12 @@ def find_unrecorded(case: Case) -> Iterator[str]:
 
 def find_wrong_cut(case: Case) -> Iterator[str]:
     """A turn is cut where the fault cuts it, and no other; none ends in another way."""
-    ends = {"Clean"} if case.expected.cuts is Cuts.NEVER else {"Clean", case.expected.end}
+    ends = {"Clean"} if case.expected.cuts is Cuts.NEVER else {"Clean", INTERRUPTED}
     for number, turn in sorted(case.settled.turns.items()):
         if wrong := [end for end in turn.ends if end not in ends]:
             yield f"turn {number} has ended as {', '.join(wrong)}, and the fault does that to none"
     struck = case.settled.turns.get(case.before.last, Turn())
-    if case.expected.cuts is Cuts.MUST and case.column in TURNING and struck.ends[:1] != (case.expected.end,):
+    if case.expected.cuts is Cuts.MUST and case.column in TURNING and struck.ends[:1] != (INTERRUPTED,):
         yield f"turn {case.before.last} ran when the fault struck and was not cut: {', '.join(struck.ends) or 'no end'}"
 
 
@@ -92,7 +92,7 @@ def find_untold(case: Case) -> Iterator[str]:
     """What survived of a cut turn is recorded and given to who waits, and the agent is told of the cut."""
     asked = find_ask(case)
     for number, turn in sorted(case.settled.turns.items()):
-        if "Interrupted" not in turn.ends:
+        if INTERRUPTED not in turn.ends:
             continue
         if case.column is Column.WITH_TEXT and case.expected.heard and not (turn.text and WORDS.startswith(turn.text)):
             yield f"of turn {number} the text {turn.text!r} is kept, and the model had said: {WORDS[:40]}"

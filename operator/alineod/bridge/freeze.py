@@ -10,32 +10,15 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
 
-_PROC = Path("/proc")
+from alineod.bridge.proc import Process, read_table, send
+
 _SETTLE_LIMIT = 5.0
 """s for processes to come to a stop. One that waits for a disk cannot until it is done. One inside vfork() never can,
 and stands still because its child does."""
 _SETTLE_STEP = 0.01
 _STOPPED = frozenset("TtZX")
 _log = logging.getLogger("alineod.bridge")
-
-
-@dataclass(frozen=True)
-class Process:
-    """One line of the process table. `state` is the kernel's letter."""
-
-    pid: int
-    parent: int
-    state: str
-
-
-def parse_stat(text: str) -> Process:
-    """A process as /proc/<pid>/stat tells it; its name may hold anything, spaces and brackets too."""
-    head, _, tail = text.rpartition(")")
-    state, parent = tail.split()[:2]
-    return Process(int(head.split(" ", 1)[0]), int(parent), state)
 
 
 def find_others(table: list[Process], own: int) -> list[Process]:
@@ -58,43 +41,27 @@ async def frozen() -> AsyncIterator[None]:
     Who was stopped before stays stopped after it.
     """
     own = os.getpid()
-    already = {process.pid for process in find_others(_read_table(), own) if process.state in "Tt"}
+    already = {process.pid for process in find_others(read_table(), own) if process.state in "Tt"}
     try:
         await _stop(own)
         yield
     finally:
-        for process in find_others(_read_table(), own):
+        for process in find_others(read_table(), own):
             if process.pid not in already:
-                _send(process.pid, signal.SIGCONT)
+                send(process.pid, signal.SIGCONT)
 
 
 async def _stop(own: int) -> None:
     deadline = asyncio.get_running_loop().time() + _SETTLE_LIMIT
     while True:
-        moving = [process for process in find_others(_read_table(), own) if process.state not in _STOPPED]
+        moving = [process for process in find_others(read_table(), own) if process.state not in _STOPPED]
         if not moving:
             return
         if asyncio.get_running_loop().time() > deadline:
             _log.warning("these do not stand still while the archive is cut: %s", moving)
             return
         if own == 1:
-            _send(-1, signal.SIGSTOP)
+            send(-1, signal.SIGSTOP)
         for process in moving if own != 1 else ():
-            _send(process.pid, signal.SIGSTOP)
+            send(process.pid, signal.SIGSTOP)
         await asyncio.sleep(_SETTLE_STEP)
-
-
-def _read_table() -> list[Process]:
-    """Every process we could signal; none where /proc is of another namespace, whose numbers mean others here."""
-    if os.getpid() != int((_PROC / "self").readlink().name):
-        return []
-    table = []
-    for path in _PROC.glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError):  # it ended meanwhile
-            table.append(parse_stat(path.read_text(errors="replace")))
-    return table
-
-
-def _send(pid: int, signum: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signum)

@@ -26,7 +26,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the harness ended a job: clean, failed or aborted. `text` is the last assistant text, or what survived.
+    """How the harness ended a job: clean, failed, aborted, or interrupted by its own death.
+
+    `text` is the last assistant text, or what survived.
 
     Where it has not `settled`, half a turn may stand in the stored conversation.
     """

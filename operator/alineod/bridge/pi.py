@@ -97,7 +97,9 @@ class PiRun:
         try:
             outcome = await self._converse()
         except AlineoError as error:
-            outcome = self._failed(ErrorKind.HARNESS, error.message)
+            process = self._process
+            died = self._prompted and process is not None and process.died
+            outcome = self._cut_off(process) if process and died else self._failed(ErrorKind.HARNESS, error.message)
         finally:
             if self._process is not None:
                 await self._process.close()
@@ -131,7 +133,7 @@ class PiRun:
         if answer.get("disposition") == "handled":  # a command of an extension: no model was asked
             return Outcome(TurnState.CLEAN, session=await self._session(process, state))
         if not await self._until_settled(process):
-            return self._failed(ErrorKind.HARNESS, process.explain())
+            return self._cut_off(process)
         outcome = pi_events.compute_outcome(self._turn)
         if outcome.state is not TurnState.CLEAN:
             return outcome
@@ -208,6 +210,14 @@ class PiRun:
         """Nobody sits here to answer a dialog, and an unanswered one would block the turn for ever."""
         if self._process is not None:
             self._process.post({"type": "extension_ui_response", "id": record.get("id"), "cancelled": True})
+
+    def _cut_off(self, process: PiProcess) -> Outcome:
+        """How a turn ends in the middle of which its Pi did: by its own fault, or because somebody ended it."""
+        kind = ErrorKind.INTERRUPTED if process.was_killed else ErrorKind.HARNESS
+        outcome = self._failed(kind, process.explain())
+        if outcome.state is TurnState.ABORTED or not process.died:
+            return outcome
+        return replace(outcome, state=TurnState.INTERRUPTED)
 
     def _failed(self, kind: ErrorKind, message: str) -> Outcome:
         if self._aborting:

@@ -20,6 +20,7 @@ _LAST_WORDS = 1.0  # s for what is left in the pipe of a process that has gone; 
 _EXIT_LIMIT = 5.0  # s to exit after its input is closed
 _TERM_LIMIT = 3.0  # s to exit after SIGTERM
 
+_KILLS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 _SIGNALS = frozenset({"agent_start", "agent_end", "turn_start", "turn_end", "tool_execution_update", "entry_appended"})
 
 _log = logging.getLogger("alineod.bridge")
@@ -94,12 +95,24 @@ class PiProcess:
         """Send a record that has no answer."""
         self._writer.write(json.dumps(record).encode() + b"\n")
 
+    @property
+    def died(self) -> bool:
+        """Whether it has ended, and not by us."""
+        return self.gone.done() and not self._fault
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal has ended it that nobody sends to himself."""
+        return self.died and -self.gone.result() in _KILLS
+
     def explain(self) -> str:
         """How it ended, with its last words."""
         code = self.gone.result() if self.gone.done() else None
         if self._fault:
             return f"what Pi said could not be taken: {self._fault}"
         how = f"was killed by signal {-code}" if code is not None and code < 0 else f"exited with code {code}"
+        if code == -signal.SIGKILL:
+            how += ", by the kernel where memory ran out or by somebody in the sandbox"
         words = "; ".join(self._stderr.lines(10))
         return f"Pi {how}{': ' + words if words else ''}"
 

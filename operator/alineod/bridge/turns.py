@@ -27,6 +27,7 @@ from alineod.bridge.memory import (
     remember,
 )
 from alineod.bridge.prepare import Preparation
+from alineod.bridge.proc import end_marked
 from alineod.bridge.watch import Stop, TurnWatch
 from alineod.errors import AlineoError, NotFound, Unavailable
 from alineod.wire.archives import CutRequest
@@ -41,6 +42,8 @@ from alineod.wire.turns import (
     TurnState,
 )
 
+MARKS = ("ALINEO_TURN_ID", "HOME")
+"""Variables by which those are known that a turn of this sandbox has started."""
 _ABORT_WAIT = 30.0  # s an abort's answer waits for the turn's end
 _TOLD_WAIT = 60.0  # s a shutdown waits for a reader of the turn that it waited for
 _log = logging.getLogger("alineod.bridge")
@@ -210,6 +213,8 @@ class Turns:
             _log.exception("turn %s failed in the bridge", request.turn)
             why = TurnError(kind=ErrorKind.HARNESS, message=f"the bridge failed: {error!r}")
             outcome = Outcome(TurnState.FAILED, self._journal.surviving_text, why, settled=False)
+        if not outcome.settled:  # a tool that it had started may go on by itself, beside the next turn
+            await end_marked({name: job.env[name] for name in MARKS})
         if outcome.state is TurnState.CLEAN and request.checkpoint:
             self._gate_owner = request.turn  # before anyone can read of the end and send the next turn
         self._end(request, outcome)

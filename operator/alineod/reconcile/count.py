@@ -23,8 +23,8 @@ REASONS = frozenset((
     "Completed", "DeletionByPodGC", "DeletionByTaintManager", "Error", "Evicted", "EvictionByEvictionAPI",
     "NodeShutdown", "OOMKilled", "PreemptionByScheduler", "Terminated", "TerminationByKubelet",
     # ours
-    "ContainerEnded", "ContainerKilled", "ContainerRestarted", "Deleted", "EntryRemoved", "GivenUp", "HarnessStopped",
-    "JournalLost", "NodeLost", "PodEnded", "PodGone", "Replaced", "RestoreFailed",
+    "BridgeTokenLost", "ContainerEnded", "ContainerKilled", "ContainerRestarted", "Deleted", "EntryRemoved", "GivenUp",
+    "HarnessFailed", "HarnessStopped", "JournalLost", "NodeLost", "PodEnded", "PodGone", "Replaced", "RestoreFailed",
 ))  # fmt: skip
 """Why a turn is cut off, as far as it is counted by name: a cluster may have any word of its own."""
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from alineod.bridge.freeze import Process, find_others, parse_stat
+from alineod.bridge.freeze import find_others
+from alineod.bridge.proc import Process, parse_stat
 from alineod.bridge.signals import is_shutdown
 
 TABLE = [

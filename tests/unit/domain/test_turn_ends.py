@@ -54,6 +54,22 @@ def test_the_next_prompt_begins_with_what_was_cut_off_and_which_tools_had_starte
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "reason", "own"),
+    [(ErrorKind.HARNESS, "HarnessFailed", True), (ErrorKind.INTERRUPTED, "HarnessStopped", False)],
+    ids=["by itself", "killed"],
+)
+def test_a_turn_in_which_the_harness_died_is_cut_off_and_by_whose_fault(
+    kind: ErrorKind, reason: str, own: bool
+) -> None:
+    error = TurnError(kind=kind, message="Pi is gone")
+    result = _result(TurnState.INTERRUPTED, error=error, tools=["bash"])
+    cut = build_turn_end(running(), result, POLICY)[0].body
+    assert isinstance(cut, ev.AgentTurnInterrupted)
+    assert (cut.reason, cut.message, cut.own_fault, cut.outside) == (reason, "Pi is gone", own, False)
+    assert (cut.text, cut.tools) == ("text", ["bash"])
+
+
 @pytest.mark.behaviour("2.7")
 @pytest.mark.parametrize(
     ("kind", "outcome"),

@@ -189,7 +189,6 @@ BROKEN: dict[str, tuple[str, Evidence, str]] = {
     "not cut by what cuts everybody": (
         "cut", replace(with_settled(CLEAN), row="bridge-killed"), "turn 2 ran when the fault struck",
     ),
-    "cut and not failed": ("cut", replace(GOOD, row="harness-killed"), "turn 2 has ended as Interrupted"),
     "failed": ("cut", with_settled(with_event(9, "agent.turn_failed")), "turn 2 has ended as Failed"),
     "its text lost": ("told", with_settled(with_payload(9, text="")), "the text '' is kept"),
     "another text": ("told", with_settled(with_payload(9, text="Else")), "the text 'Else' is kept"),
