@@ -19,7 +19,7 @@ from alineod.bridge.safe import fit_data, safe_data, safe_text
 from alineod.bridge.segments import Gap, Segments
 from alineod.errors import Conflict, Refused
 from alineod.wire.base import encode
-from alineod.wire.turns import JOURNAL_DAMAGED, JOURNAL_LOST, JournalRecord, Session
+from alineod.wire.turns import JournalEvent, JournalRecord, Session
 
 _BATCH = 256 * 1024  # bytes read from disk at a time, for one reader
 _KEPT_TURNS = 16  # segments that stay although they were read
@@ -66,7 +66,7 @@ class Journal:
         self._segments.begin()
         self._partial.clear()
         self._turn = (turn, turn_id)
-        return self.append(turn, turn_id, "turn.started", data)
+        return self.append(turn, turn_id, JournalEvent.TURN_STARTED, data)
 
     def mark_turn(self, turn: int, turn_id: str, session: Session | None, halfway: bool) -> None:
         """Keep beside the journal that this turn has begun, and where the conversation must stand."""
@@ -77,7 +77,7 @@ class Journal:
         """Record that the numbers from `first` to `last` stand for nothing here, and go on above them."""
         self._segments.skip(last)
         self._partial.clear()
-        return self.append(turn, turn_id, JOURNAL_LOST, {"from": first, "to": last, **data})
+        return self.append(turn, turn_id, JournalEvent.LOST, {"from": first, "to": last, **data})
 
     def append(self, turn: int, turn_id: str, event: str, data: dict[str, Any]) -> JournalRecord:
         """Record an event; on disk when this returns."""
@@ -93,7 +93,7 @@ class Journal:
         )
         line = encode(record)
         self._segments.append(line)
-        if event in ("message", "turn.ended"):
+        if event in (JournalEvent.MESSAGE, JournalEvent.TURN_ENDED):
             self._partial.clear()
         self._tell(line)
         return record
@@ -102,12 +102,12 @@ class Journal:
         """Tell more text of the running message to followers, and keep it until the message is recorded."""
         text = safe_text(delta)
         self._partial.add(text)
-        self._tell(self._encode_live(turn, turn_id, "text.delta", {"text": text}))
+        self._tell(self._encode_live(turn, turn_id, JournalEvent.TEXT_DELTA, {"text": text}))
 
     def reset_text(self, turn: int, turn_id: str) -> None:
         """Tell followers that the running message's text is void."""
         self._partial.clear()
-        self._tell(self._encode_live(turn, turn_id, "text.reset", {}))
+        self._tell(self._encode_live(turn, turn_id, JournalEvent.TEXT_RESET, {}))
 
     def check_cursor(self, after: int) -> None:
         """Refuse a number that is not here.
@@ -172,7 +172,7 @@ class Journal:
             return b""
         data = {"from": first, "to": gap.last, "missing": gap.last - first + 1}
         record = JournalRecord(
-            seq=gap.last, time=self._now(), turn=0, turn_id="", event=JOURNAL_DAMAGED, data=data
+            seq=gap.last, time=self._now(), turn=0, turn_id="", event=JournalEvent.DAMAGED, data=data
         )  # of no turn: nobody knows whose they were
         return encode(record) + b"\n"
 
@@ -191,8 +191,9 @@ class Journal:
         """What was said so far of the running message, for a reader that heard none or only some of it."""
         if not self._partial.text:
             return b""
-        reset = self._encode_live(*self._turn, "text.reset", {})
-        return reset + b"\n" + self._encode_live(*self._turn, "text.delta", {"text": self._partial.text}) + b"\n"
+        reset = self._encode_live(*self._turn, JournalEvent.TEXT_RESET, {})
+        text = self._encode_live(*self._turn, JournalEvent.TEXT_DELTA, {"text": self._partial.text})
+        return reset + b"\n" + text + b"\n"
 
     def _tell(self, line: bytes) -> None:
         for follower in self._followers:

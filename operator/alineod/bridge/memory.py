@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from alineod.wire.heard import Heard, hear
 from alineod.wire.turns import (
     ErrorKind,
+    JournalEvent,
     JournalRecord,
     Session,
     TurnAccepted,
@@ -17,9 +19,7 @@ from alineod.wire.turns import (
     TurnRequest,
     TurnResult,
     TurnState,
-    Usage,
 )
-from alineod.wire.usage import add_usage, parse_usage
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ def remember(memory: Memory, record: JournalRecord) -> Memory:
     """Fold in one record; those that are no turn's start or end change nothing."""
     known = memory.turns.get(record.turn)
     match record.event:
-        case "turn.started":
+        case JournalEvent.TURN_STARTED:
             digest = str(record.data.get("promptSha256", ""))
             known = KnownTurn(record.turn, record.turn_id, digest, bool(record.data.get("checkpoint")), record.seq or 0)
-        case "turn.ended":
+        case JournalEvent.TURN_ENDED:
             known = known or KnownTurn(record.turn, record.turn_id, "", False, record.seq or 0)
             result = _parse_result(record)
             clean = result.state is TurnState.CLEAN
@@ -108,9 +108,9 @@ def remember(memory: Memory, record: JournalRecord) -> Memory:
             )
             if clean:
                 memory = replace(memory, session=result.session, anchor=known.seq)
-        case "checkpoint.cut" | "checkpoint.failed" if known is not None:
+        case JournalEvent.CHECKPOINT_CUT | JournalEvent.CHECKPOINT_FAILED if known is not None:
             known = replace(known, saved=True)
-        case "journal.lost":
+        case JournalEvent.LOST:
             known = KnownTurn(
                 record.turn, record.turn_id, "", False, record.seq or 0, TurnState.INTERRUPTED,
                 saved=True, halfway=record.data.get("halfway") is True, lost=True,
@@ -207,30 +207,17 @@ def is_untouched(memory: Memory) -> bool:
 
 
 def build_interruption(known: KnownTurn, records: Iterable[JournalRecord], partial: str, why: str) -> TurnResult:
-    """The end of a turn that had none: what survived of its text, the tools that had started, the tokens it used."""
-    text, usage, tools = "", Usage(), list[str]()
+    """The end of a turn that had none; `partial` is what there was of the message that was being written."""
+    heard = Heard()
     for record in records:
-        if record.turn != known.turn:
-            continue
-        match record.event:
-            case "turn.started":
-                text, usage, tools = "", Usage(), []
-            case "message":
-                said = "" if record.data.get("error") else str(record.data.get("text") or "")
-                text = said or text
-                usage = add_usage(usage, parse_usage(record.data))
-            case "compaction":
-                usage = add_usage(usage, parse_usage(record.data))
-            case "tool.started":
-                tools.append(str(record.data.get("name")))
-            case _:
-                pass
+        if record.turn == known.turn:
+            heard = hear(heard, record)
     return TurnResult(
         turn=known.turn,
         turn_id=known.turn_id,
         state=TurnState.INTERRUPTED,
-        text=partial or text,
+        text=partial or heard.text,
         error=TurnError(kind=ErrorKind.INTERRUPTED, message=why),
-        usage=usage,
-        tools=tools,
+        usage=heard.usage,
+        tools=list(heard.tools),
     )

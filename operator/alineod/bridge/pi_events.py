@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from alineod.bridge.harness import Outcome
-from alineod.wire.turns import ErrorKind, TurnError, TurnState, Usage
+from alineod.wire.turns import ErrorKind, JournalEvent, TurnError, TurnState, Usage
 from alineod.wire.usage import add_usage
 
 Record = dict[str, Any]
@@ -160,7 +160,7 @@ def _message_end(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]
     data = {"role": "assistant", "text": text, "stop": stop, "usage": build_usage(usage), "model": message.get("model")}
     if thinking := _thinking(message.get("content")):
         data["thinking"] = thinking
-    return after, (Event("message", {**data, "error": error} if error else data),)
+    return after, (Event(JournalEvent.MESSAGE, {**data, "error": error} if error else data),)
 
 
 def _thinking(content: Any) -> str:
@@ -171,19 +171,21 @@ def _thinking(content: Any) -> str:
 def _tool_start(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]]:
     name = str(record.get("toolName"))
     data = {"id": record.get("toolCallId"), "name": name, "args": record.get("args")}
-    return replace(turn, tools=(*turn.tools, name)), (Event("tool.started", data),)
+    return replace(turn, tools=(*turn.tools, name)), (Event(JournalEvent.TOOL_STARTED, data),)
 
 
 def _tool_end(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]]:
     text = text_of((record.get("result") or {}).get("content"))
     data = {"id": record.get("toolCallId"), "name": record.get("toolName"), "text": text}
     data |= {"isError": bool(record.get("isError")), "durationMs": record.get("durationMs")}
-    return turn, (Event("tool.ended", data),)
+    return turn, (Event(JournalEvent.TOOL_ENDED, data),)
 
 
 def _retry_start(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]]:
     void = bool(turn.failed or turn.draft)
-    return replace(turn, failed="", draft=""), ((Reset(),) if void else ()) + _renamed("retry", "started", record)
+    return replace(turn, failed="", draft=""), ((Reset(),) if void else ()) + _renamed(
+        JournalEvent.RETRY, "started", record
+    )
 
 
 def _passed_on(name: str, phase: str) -> Callable[[PiTurn, Record], tuple[PiTurn, tuple[Said, ...]]]:
@@ -195,14 +197,14 @@ def _compaction_end(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, .
     data = {**record, "result": {key: result[key] for key in ("tokensBefore", "estimatedTokensAfter") if key in result}}
     usage = parse_usage(result.get("usage"), turn.priced)
     return replace(turn, usage=add_usage(turn.usage, usage)), _renamed(
-        "compaction", "ended", {**data, "usage": build_usage(usage)}
+        JournalEvent.COMPACTION, "ended", {**data, "usage": build_usage(usage)}
     )
 
 
 def _permission(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]]:
     if record.get("method") not in DIALOGS:
         return turn, ()
-    return turn, _renamed("permission", "refused", record)
+    return turn, _renamed(JournalEvent.PERMISSION, "refused", record)
 
 
 def _renamed(name: str, phase: str, record: Record) -> tuple[Said, ...]:
@@ -219,10 +221,10 @@ _RULES: dict[str, Callable[[PiTurn, Record], tuple[PiTurn, tuple[Said, ...]]]] =
     "tool_execution_start": _tool_start,
     "tool_execution_end": _tool_end,
     "auto_retry_start": _retry_start,
-    "auto_retry_end": _passed_on("retry", "ended"),
-    "summarization_retry_scheduled": _passed_on("retry", "summary"),
-    "compaction_start": _passed_on("compaction", "started"),
+    "auto_retry_end": _passed_on(JournalEvent.RETRY, "ended"),
+    "summarization_retry_scheduled": _passed_on(JournalEvent.RETRY, "summary"),
+    "compaction_start": _passed_on(JournalEvent.COMPACTION, "started"),
     "compaction_end": _compaction_end,
     "extension_ui_request": _permission,
-    "extension_error": _passed_on("error", "extension"),
+    "extension_error": _passed_on(JournalEvent.ERROR, "extension"),
 }

@@ -34,6 +34,7 @@ from alineod.wire.archives import CutRequest
 from alineod.wire.turns import (
     ErrorKind,
     Grant,
+    JournalEvent,
     Session,
     TurnAccepted,
     TurnError,
@@ -106,7 +107,7 @@ class Turns:
         if latest is not None and latest.state is TurnState.RUNNING:
             why = "the container of the agent ended in the middle of the turn"
             result = build_interruption(latest, self._journal.records(), self._journal.surviving_text, why)
-            self._record(latest.turn, latest.turn_id, "turn.ended", build_end(result, settled=False))
+            self._record(latest.turn, latest.turn_id, JournalEvent.TURN_ENDED, build_end(result, settled=False))
             self._mark()
         self._rewind()
         latest = self._memory.latest
@@ -233,7 +234,7 @@ class Turns:
             session=outcome.session if clean else None,
             tools=[] if clean else list(outcome.tools),
         )
-        self._record(request.turn, request.turn_id, "turn.ended", build_end(result, outcome.settled))
+        self._record(request.turn, request.turn_id, JournalEvent.TURN_ENDED, build_end(result, outcome.settled))
         self._mark()
         if self._running is not None:
             self._running.ended.set_result(None)
@@ -246,10 +247,10 @@ class Turns:
             async with frozen():
                 result = await cut(self._packer, request)
             data = {"sha256": result.sha256, "bytes": result.bytes}
-            self._record(known.turn, known.turn_id, "checkpoint.cut", data)
+            self._record(known.turn, known.turn_id, JournalEvent.CHECKPOINT_CUT, data)
         except AlineoError as error:
             data = {"reason": error.reason, "message": error.message}
-            self._record(known.turn, known.turn_id, "checkpoint.failed", data)
+            self._record(known.turn, known.turn_id, JournalEvent.CHECKPOINT_FAILED, data)
         finally:
             self._gate_owner = None
 
@@ -263,7 +264,9 @@ class Turns:
 
     def _record(self, turn: int, turn_id: str, event: str, data: dict[str, Any]) -> None:
         self._memory = remember(self._memory, self._journal.append(turn, turn_id, event, data))
-        if event == "turn.ended" and data["state"] != TurnState.ABORTED:  # whoever aborts a turn knows of its end
+        if (
+            event == JournalEvent.TURN_ENDED and data["state"] != TurnState.ABORTED
+        ):  # whoever aborts a turn knows of its end
             self._ended = self._journal.seq
 
     def _mark(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from alineod.bridge.harness import Outcome, Run
 from alineod.bridge.journal import Journal
-from alineod.wire.turns import ErrorKind, TurnError, TurnLimits, TurnRequest, TurnState
+from alineod.wire.turns import ErrorKind, JournalEvent, TurnError, TurnLimits, TurnRequest, TurnState
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TurnWatch:
         self._journal = journal
         self._clock = clock
         self._heard = clock()
-        self._latest = "turn.started"
+        self._latest: str = JournalEvent.TURN_STARTED
         self._silent = False
         self._stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
 
@@ -56,11 +56,11 @@ class TurnWatch:
         self._keep(lambda: self._journal.append(self._request.turn, self._request.turn_id, name, data))
 
     def text(self, delta: str) -> None:
-        self._hear("text.delta")
+        self._hear(JournalEvent.TEXT_DELTA)
         self._keep(lambda: self._journal.add_text(self._request.turn, self._request.turn_id, delta))
 
     def reset(self) -> None:
-        self._hear("text.reset")
+        self._hear(JournalEvent.TEXT_RESET)
         self._journal.reset_text(self._request.turn, self._request.turn_id)
 
     def stop(self, stop: Stop) -> None:
@@ -107,7 +107,7 @@ class TurnWatch:
         """Silence is no end: tools may say nothing for hours. It is noted once, so that a person can see what it is."""
         seconds = self._clock() - self._heard
         if seconds >= self._request.limits.prompt_inactivity and not self._silent:
-            self.event("silence", {"seconds": round(seconds, 1), "since": self._latest})
+            self.event(JournalEvent.SILENCE, {"seconds": round(seconds, 1), "since": self._latest})
             self._silent = True
 
     def _hear(self, name: str) -> None:

@@ -112,9 +112,17 @@ class Standing:
 
 @dataclass(frozen=True)
 class Decision:
-    """The answer of the first rule that had one. `again_after` in seconds: look again then, whatever happens."""
+    """The answer of the first rule that had one; the rule's name is for logs.
+
+    `again_after` in seconds: look again then, whatever happens. `back`: once the actions are done, the agent is back
+    under this leader. `answers`: the ladder has said where the agent stands; not while Reattach is still tried.
+    `queues`: it waits for others to be brought back.
+    """
 
     rule: str
     standing: Standing | None
     actions: tuple[Action, ...] = ()
     again_after: float | None = None
+    back: bool = False
+    answers: bool = True
+    queues: bool = False

@@ -7,9 +7,9 @@ from enum import StrEnum
 from alineod.crd.agent import AgentSpec
 from alineod.crd.swarm import SupervisionSpec, SwarmSpec
 from alineod.domain.causes import End
-from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, Handle, RunState
 from alineod.wire.archives import RestoreReport
+from alineod.wire.heard import Heard
 from alineod.wire.turns import BridgeState
 
 

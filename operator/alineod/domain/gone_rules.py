@@ -122,7 +122,7 @@ def _wait_for_place(facts: AgentFacts, ledger: AgentState) -> Decision | None:
     if ledger.pod is None or facts.restores_left > 0:
         return None
     message = f"the sandbox {ledger.pod.name} is gone; others are being brought back first"
-    return Decision("wait_for_place", Standing("WaitingForPlace", message), again_after=WAIT_INTERVAL)
+    return Decision("wait_for_place", Standing("WaitingForPlace", message), again_after=WAIT_INTERVAL, queues=True)
 
 
 def cut_turn(facts: AgentFacts, ledger: AgentState, end: End | None) -> tuple[Entry, ...]:

@@ -1,8 +1,7 @@
 """From a bridge's journal to the ledger: which records are events, and what is heard of a turn meanwhile."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -11,52 +10,25 @@ from alineod.domain import events as ev
 from alineod.domain.causes import End, EndKind
 from alineod.domain.events import Entry
 from alineod.domain.state import AgentState
-from alineod.domain.turn_ends import Remains, build_interruption, build_turn_end, entry
+from alineod.domain.turn_ends import build_interruption, build_turn_end, entry
+from alineod.wire.heard import LONGEST_NAME, MOST_TOOLS, Heard, hear
 from alineod.wire.turns import (
-    JOURNAL_DAMAGED,
-    JOURNAL_LOST,
     ErrorKind,
+    JournalEvent,
     JournalRecord,
     TurnError,
     TurnResult,
     TurnState,
     Usage,
 )
-from alineod.wire.usage import MOST_TOKENS, NO_USAGE, add_usage, parse_usage
+from alineod.wire.usage import MOST_TOKENS
 
-MAX_LIVE = 1 << 20  # characters of a running message that are kept in case it is cut off
-MOST_TOOLS = 256  # of a turn, newest last
-LONGEST_NAME = 128  # characters of a tool's name
-ENDED = "turn.ended"
-GAPS = (JOURNAL_DAMAGED, JOURNAL_LOST)  # records that say by themselves which numbers stand for nothing
+GAPS = (JournalEvent.DAMAGED, JournalEvent.LOST)  # records that say by themselves which numbers stand for nothing
 LOST = End(
     EndKind.DISRUPTION,
     "JournalLost",
     "its journal in the sandbox is gone: what it did beyond what was heard is not known",
 )
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What was heard of the running turn, should it be cut off: its text, which tools began, what it used.
-
-    `text` is that of the message being written, or else of the last one; `whole` that of the last one which a retry
-    does not give up. `seq` is the newest journal number in it, so that a record which comes again counts once. `begun`:
-    it was heard from its beginning.
-    """
-
-    text: str = ""
-    tools: tuple[str, ...] = ()
-    usage: Usage = NO_USAGE
-    seq: int = 0
-    whole: str = ""
-    writing: bool = False
-    begun: bool = False
-
-    @property
-    def remains(self) -> Remains:
-        """What the record of a cut turn holds of it."""
-        return Remains(self.text, self.tools, self.usage)
 
 
 @dataclass(frozen=True)
@@ -91,7 +63,7 @@ def compute_batch(
             entries.append(_build_gap(agent, last + 1, record.seq - 1))
             torn = True
         entries.append(_forward(agent, record, record.seq))
-        last, torn = record.seq, torn or record.event == JOURNAL_DAMAGED
+        last, torn = record.seq, torn or record.event == JournalEvent.DAMAGED
         if not end:
             end = _build_turn_end(agent, heard, record, policy, container_end)
             entries += end
@@ -102,9 +74,9 @@ def _build_turn_end(
     agent: AgentState, heard: Heard, record: JournalRecord, policy: SupervisionSpec, container_end: End | None
 ) -> tuple[Entry, ...]:
     """The entries that end the running turn, if this record does."""
-    if record.event == ENDED:
+    if record.event == JournalEvent.TURN_ENDED:
         return build_turn_end(agent, _parse_result(record, heard), policy, container_end)
-    if record.event == JOURNAL_LOST and agent.turn is not None and record.turn == agent.turn.number:
+    if record.event == JournalEvent.LOST and agent.turn is not None and record.turn == agent.turn.number:
         return build_interruption(agent, policy, LOST, heard.remains)
     return ()
 
@@ -113,7 +85,7 @@ def _build_gap(agent: AgentState, first: int, last: int) -> Entry:
     """Numbers that the sandbox left out."""
     number = agent.turn.number if agent.turn else 0
     body = ev.HarnessEvent(
-        type=JOURNAL_LOST, turn=number, incarnation=agent.incarnation, seq=last, data={"from": first, "to": last}
+        type=JournalEvent.LOST, turn=number, incarnation=agent.incarnation, seq=last, data={"from": first, "to": last}
     )
     return entry(agent, f"journal/{agent.incarnation}/{last}", body)
 
@@ -142,46 +114,6 @@ def _count(usage: Usage) -> int:
 
 def _forward(agent: AgentState, record: JournalRecord, seq: int) -> Entry:
     # The end of a turn becomes an event of its own, text and all: its journal record need not hold them twice.
-    data = {} if record.event == ENDED else record.data
+    data = {} if record.event == JournalEvent.TURN_ENDED else record.data
     body = ev.HarnessEvent(type=record.event, turn=record.turn, incarnation=agent.incarnation, seq=seq, data=data)
     return entry(agent, f"journal/{agent.incarnation}/{seq}", body)
-
-
-def hear(heard: Heard, record: JournalRecord) -> Heard:
-    """What is known of the turn with one more record of it."""
-    if record.seq is None:
-        return _hear_live(heard, record)
-    if record.seq <= heard.seq:
-        return heard
-    heard, data = replace(heard, seq=record.seq), record.data
-    match record.event:
-        case "turn.started":
-            return replace(heard, begun=True)
-        case "message" if data.get("role") == "assistant":
-            text = _text(data)[-MAX_LIVE:] or heard.whole
-            whole = heard.whole if data.get("error") else text
-            usage = add_usage(heard.usage, parse_usage(data))
-            return replace(heard, text=text, usage=usage, whole=whole, writing=False)
-        case "compaction":
-            return replace(heard, usage=add_usage(heard.usage, parse_usage(data)))
-        case "tool.started":
-            name = str(data.get("name"))[:LONGEST_NAME]
-            return replace(heard, tools=(*heard.tools, name)[-MOST_TOOLS:])
-        case _:
-            return heard
-
-
-def _hear_live(heard: Heard, record: JournalRecord) -> Heard:
-    match record.event:
-        case "text.delta":
-            text = (heard.text if heard.writing else "") + _text(record.data)
-            return replace(heard, text=text[-MAX_LIVE:], writing=True)
-        case "text.reset":
-            return replace(heard, text=heard.whole, writing=False)
-        case _:
-            return heard
-
-
-def _text(data: Mapping[str, Any]) -> str:
-    text = data.get("text")
-    return text if isinstance(text, str) else ""

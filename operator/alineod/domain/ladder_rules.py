@@ -44,7 +44,7 @@ def rule_released(facts: AgentFacts) -> Decision | None:
 def rule_stale_pods(facts: AgentFacts) -> Decision | None:
     """Pods of earlier incarnations have no say and are removed."""
     stale = remove_pods(facts.stale_pods)
-    return Decision("stale_pods", None, stale) if stale else None
+    return Decision("stale_pods", None, stale, answers=False) if stale else None
 
 
 def rule_restored(facts: AgentFacts) -> Decision | None:
@@ -59,7 +59,9 @@ def rule_restored(facts: AgentFacts) -> Decision | None:
         checkpoint_turn=report.turn, where=report.where, tried=report.tried,
     )  # fmt: skip
     back = entry(ledger, f"restored/{pod.incarnation}", restored)
-    return Decision("restored", Standing("PodStarting", f"the pod {pod.name} is starting"), (Append((back,)),))
+    return Decision(
+        "restored", Standing("PodStarting", f"the pod {pod.name} is starting"), (Append((back,)),), back=True
+    )
 
 
 def rule_resumed(facts: AgentFacts) -> Decision | None:
@@ -76,7 +78,7 @@ def rule_resumed(facts: AgentFacts) -> Decision | None:
         reason=end.message if end else "the container of the agent was restarted",
     )  # fmt: skip
     back = entry(ledger, f"resumed/{pod.incarnation}/{pod.restarts}", resumed)
-    return Decision("resumed", None, (Append((back,)),))
+    return Decision("resumed", None, (Append((back,)),), back=True)
 
 
 def _was_restarted(ledger: AgentState, pod: PodFacts) -> bool:
@@ -91,7 +93,7 @@ def rule_reattach(facts: AgentFacts) -> Decision | None:
     back = ev.AgentRestored(
         rung=Rung.REATTACH, incarnation=pod.incarnation, reason="the operator was restarted", restarts=pod.restarts,
     )  # fmt: skip
-    return Decision("reattach", None, (Append((entry(ledger, f"reattached/{facts.epoch}", back),)),))
+    return Decision("reattach", None, (Append((entry(ledger, f"reattached/{facts.epoch}", back),)),), back=True)
 
 
 def rule_lost_again(facts: AgentFacts) -> Decision | None:

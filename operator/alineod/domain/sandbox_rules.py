@@ -104,8 +104,10 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
     silence, again = _describe_silence(facts, pod)
     standing = Standing(silence.reason, silence.message, stalled=late or silence.reason == BRIDGE_DENIED)
     if not facts.reattached and 0 < facts.tries < TRIES and (left := facts.asked_at + again - facts.now) > 0:
-        return Decision("probe", standing, again_after=left)  # woken too early for the second question
-    return Decision("probe", standing, (Probe(),), again_after=again)
+        return Decision("probe", standing, again_after=left, answers=False)  # woken too early for the second question
+    # A node that nobody hears of is said, and asked about seldom: that is an answer.
+    answers = pod.node_lost_since > 0 or bridge is not None or facts.tries + 1 >= TRIES
+    return Decision("probe", standing, (Probe(),), again_after=again, answers=answers)
 
 
 def _describe_silence(facts: AgentFacts, pod: PodFacts) -> tuple[Trouble, float]:

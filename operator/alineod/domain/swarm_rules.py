@@ -19,7 +19,8 @@ from alineod.domain.events import Entry, Outcome
 from alineod.domain.facts import MemberObject, Owner, SwarmFacts
 from alineod.domain.life_rules import ENTRY_REMOVED
 from alineod.domain.state import AgentState, RunState, is_of_run
-from alineod.domain.turn_ends import NOTHING, build_end
+from alineod.domain.turn_ends import build_end
+from alineod.wire.heard import NOTHING
 
 Rule = Callable[[SwarmFacts], Decision | None]
 WRITTEN_AT_ONCE = 50  # Agent objects made or changed by one decision; the rest by the next
@@ -65,9 +66,12 @@ def rule_invalid(facts: SwarmFacts) -> Decision | None:
 
 def rule_other_instance(facts: SwarmFacts) -> Decision | None:
     """The swarm belongs to another release: it says so itself, and is left alone."""
-    if facts.object is not None and facts.object.instance not in ("", facts.instance):
-        return Decision("other_instance", None)
-    return None
+    return Decision("other_instance", None) if is_of_other(facts) else None
+
+
+def is_of_other(facts: SwarmFacts) -> bool:
+    """Whether another release has put its name on the swarm."""
+    return facts.object is not None and facts.object.instance not in ("", facts.instance)
 
 
 def rule_leaving(facts: SwarmFacts) -> Decision | None:

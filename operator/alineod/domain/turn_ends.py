@@ -1,32 +1,18 @@
 """What the ledger records when a turn ends, however it ended: one batch, under one identity per turn."""
 
-from dataclasses import dataclass
-
 from alineod.crd.swarm import OnInterruption, SupervisionSpec
 from alineod.domain import events as ev
 from alineod.domain.causes import End, EndKind
 from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.state import AgentState, Turn
-from alineod.wire.turns import ErrorKind, TurnError, TurnResult, TurnState, Usage
-from alineod.wire.usage import NO_USAGE
+from alineod.wire.heard import NOTHING, Remains
+from alineod.wire.turns import ErrorKind, TurnError, TurnResult, TurnState
 
 INTERRUPTED = "TurnInterrupted"
 TOO_MANY_FAILURES = "TooManyFailures"
 MAX_TEXT = 128 * 1024  # bytes of a text that was cut off; it stands in two records and may need escapes
 EMPTY = "the answer of the last turn is empty"
 MAX_MESSAGE = 4096  # characters of somebody else's words
-
-
-@dataclass(frozen=True)
-class Remains:
-    """What survived of a turn that was cut off: its text, the tools that had started, what it had used."""
-
-    text: str = ""
-    tools: tuple[str, ...] = ()
-    usage: Usage = NO_USAGE
-
-
-NOTHING = Remains()
 
 
 def cut_tail(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from alineod.domain.causes import End, EndKind
 from alineod.domain.ends import find_deletion
 from alineod.domain.facts import PodFacts, Trouble
-from alineod.domain.journal import ENDED, Batch, compute_batch
+from alineod.domain.journal import Batch, compute_batch
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import build_interruption
 from alineod.domain.turn_starts import build_preface
@@ -25,7 +25,7 @@ from alineod.reconcile.objects import read_spec, read_supervision
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.recall import find_heard, recall_heard
 from alineod.reconcile.world import World
-from alineod.wire.turns import JOURNAL_LOST, JournalRecord, TurnLimits, TurnRequest, TurnState
+from alineod.wire.turns import JournalEvent, JournalRecord, TurnLimits, TurnRequest, TurnState
 
 RETRY = 1.0  # s after the sandbox did not answer, doubled each time
 LONGEST_RETRY = 30.0
@@ -155,7 +155,7 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
             current = world.ledger.state.agents[key]
             if current.pod is None or current.pod.uid != pod.uid:
                 return  # what this pod still says is of a former incarnation
-            if any(record.event == JOURNAL_LOST for record in records_heard):
+            if any(record.event == JournalEvent.LOST for record in records_heard):
                 heard = await recall_heard(world, current)
             batch: Batch = compute_batch(current, heard, records_heard, read_supervision(world, current), end)
             heard = batch.heard
@@ -172,7 +172,10 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
 async def _wait_container_end(world: World, key: str, records: Iterable[JournalRecord]) -> End | None:
     """How the agent's container ended, where a turn was cut: the next one's bridge may be faster than the kubelet."""
     agent, due = world.ledger.state.agents[key], asyncio.get_running_loop().time() + KUBELET_LIMIT
-    cut = any(record.event == ENDED and record.data.get("state") == TurnState.INTERRUPTED for record in records)
+    cut = any(
+        record.event == JournalEvent.TURN_ENDED and record.data.get("state") == TurnState.INTERRUPTED
+        for record in records
+    )
     while (end := _find_container_end(world, agent)) is None and cut and asyncio.get_running_loop().time() < due:
         pod = find_pod(world, agent)
         if pod is None or pod.over:

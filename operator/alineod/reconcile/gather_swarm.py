@@ -11,13 +11,13 @@ from alineod.domain.facts import (
     SwarmObject,
     Trouble,
 )  # fmt: skip
-from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, RunState
 from alineod.kube.objects import AGENTS, SWARMS, Ref
 from alineod.podspec.names import MADE_OF
 from alineod.reconcile.objects import is_renewed, parse_found, read_kind_time, read_object
 from alineod.reconcile.recall import recall_heard
 from alineod.reconcile.world import World
+from alineod.wire.heard import Heard
 
 
 async def gather_swarm(world: World, key: str) -> tuple[SwarmFacts, Swarm | None]:

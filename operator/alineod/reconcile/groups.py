@@ -6,11 +6,11 @@ With 1,000 agents that speak, this is where most of the loop's time goes: one ti
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from alineod.wire.turns import JournalRecord
+from alineod.wire.turns import JournalEvent, JournalRecord
 
 LINGER = 0.1  # s that records are gathered for one append
 MOST = 200  # records in one append
-LAST = "turn.ended"  # nothing is waited for after it
+LAST = JournalEvent.TURN_ENDED  # nothing is waited for after it
 
 
 async def group_records(records: AsyncIterator[JournalRecord]) -> AsyncGenerator[list[JournalRecord], None]:

@@ -9,7 +9,7 @@ from alineod.domain.agent_rules import decide_agent
 from alineod.domain.facts import AgentFacts, SwarmFacts
 from alineod.domain.gone_rules import REFUSED_AGAIN
 from alineod.domain.status import compute_agent_status, compute_swarm_status
-from alineod.domain.swarm_rules import decide_swarm
+from alineod.domain.swarm_rules import decide_swarm, is_of_other
 from alineod.errors import Conflict, NotFound, Refused, Unavailable
 from alineod.kube.objects import AGENTS, SWARMS, Json, Ref, Resource, build_ref
 from alineod.reconcile.act import apply_agent_action, apply_swarm_action
@@ -17,12 +17,9 @@ from alineod.reconcile.announce import tell_left_alone
 from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.gather_swarm import gather_swarm
 from alineod.reconcile.places import note_place
-from alineod.reconcile.reconnect import is_answer
 from alineod.reconcile.world import World
 
 COUNT_EVERY = 10.0  # s between two writes of a swarm's status that only count the ledger on
-WAITS = "wait_for_place"
-RUNGS = ("reattach", "resumed", "restored")  # rules by which a rung has held in this term
 MAX_STEPS = 20  # decisions in one pass; more would be a circle
 log = logging.getLogger(__name__)
 
@@ -61,15 +58,15 @@ async def run_agent_pass(world: World, key: str) -> float | None:
             # What cannot be done now is no reason to keep quiet: the status says why.
             await _show_agent(world, facts, agent, Standing(error.reason, error.message))
             raise
-        if decision.rule in RUNGS:
+        if decision.back:
             world.term.reattached.add(key)
-        if is_answer(facts, decision):
+        if decision.answers:
             world.term.reconnection.answer(key)
         if not any(changed):
             break
     else:
         raise RuntimeError(f"{key}: {MAX_STEPS} decisions in one pass, the last was {decision.rule}")
-    note_place(world, key, waits=decision.rule == WAITS)
+    note_place(world, key, waits=decision.queues)
     if decision.standing is not None:
         await _show_agent(world, facts, agent, decision.standing)
     return decision.again_after
@@ -114,7 +111,7 @@ async def run_swarm_pass(world: World, key: str) -> float | None:
         log.warning("%s: more than %d decisions in one pass; the rest follows", key, MAX_STEPS)
         world.wake(build_ref(SWARMS, key))
     due = await _show_swarm(world, facts, swarm, decision)
-    if swarm is not None and decision.rule == "other_instance":
+    if swarm is not None and is_of_other(facts):
         await tell_left_alone(world, swarm)
     return min((seconds for seconds in (decision.again_after, due) if seconds is not None), default=None)
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from alineod.domain import events as ev
 from alineod.domain.facts import PodFacts
-from alineod.domain.journal import Heard, hear
 from alineod.domain.state import AgentState
 from alineod.reconcile.world import World
+from alineod.wire.heard import Heard, hear
 from alineod.wire.turns import JournalRecord
 
 

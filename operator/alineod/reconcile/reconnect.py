@@ -8,9 +8,6 @@ import asyncio
 from collections.abc import Set
 from dataclasses import dataclass
 
-from alineod.domain.actions import Decision, Probe
-from alineod.domain.ends import TRIES
-from alineod.domain.facts import AgentFacts
 from alineod.domain.state import State
 
 
@@ -25,17 +22,6 @@ class Progress:
 def find_known(state: State) -> frozenset[str]:
     """The agents that have a sandbox by the ledger; when a term begins, all of those are of before it."""
     return frozenset(agent.key for agent in state.agents.values() if agent.pod is not None and not agent.closed)
-
-
-def is_answer(facts: AgentFacts, decision: Decision) -> bool:
-    """Whether, the actions done, the ladder has said where the agent stands: not while Reattach is still tried."""
-    if decision.rule == "stale_pods":
-        return False  # only what is left of before was seen to
-    if decision.rule != "probe":
-        return True
-    away = facts.pod is not None and facts.pod.node_lost_since > 0  # which is said, and asked about seldom
-    tries = facts.tries + any(isinstance(action, Probe) for action in decision.actions)
-    return away or facts.bridge is not None or tries >= TRIES
 
 
 class Reconnection:

@@ -6,7 +6,6 @@ from enum import Enum, auto
 
 from alineod.bucket.port import Bucket
 from alineod.clock import Clock
-from alineod.domain import journal
 from alineod.domain.causes import End
 from alineod.domain.facts import Trouble
 from alineod.errors import Unavailable
@@ -18,6 +17,7 @@ from alineod.podspec.context import PodContext
 from alineod.reconcile.bridges import Bridges, build_bridge_token
 from alineod.reconcile.parsed import Parsed
 from alineod.reconcile.reconnect import Reconnection
+from alineod.wire.heard import Heard as TurnHeard
 from alineod.wire.turns import BridgeState
 
 
@@ -68,7 +68,7 @@ class Term:
     started: set[str] = field(default_factory=set)  # UIDs of pods made, or found made, in this term
     refusals: dict[str, Trouble] = field(default_factory=dict)  # by agent key
     left_alone: set[str] = field(default_factory=set)  # UIDs of swarms of other releases, once that was said
-    turns: dict[str, tuple[int, journal.Heard]] = field(default_factory=dict)  # running ones by agent key
+    turns: dict[str, tuple[int, TurnHeard]] = field(default_factory=dict)  # running ones by agent key
     start_waits: dict[str, Trouble] = field(default_factory=dict)  # what a restore container waits for, by pod UID
     places: dict[str, Place] = field(default_factory=dict)  # of agents that are brought back, by key
     waiting: dict[str, None] = field(default_factory=dict)  # for a place, by key; longest first

@@ -23,8 +23,27 @@ from typing import Any
 from alineod.wire.base import Message
 
 BRIDGE_PORT = 8790
-JOURNAL_LOST = "journal.lost"
-JOURNAL_DAMAGED = "journal.damaged"
+
+
+class JournalEvent(StrEnum):
+    """What a record of the journal says, as far as anything follows from it; see `JournalRecord`."""
+
+    TURN_STARTED = "turn.started"
+    TURN_ENDED = "turn.ended"
+    MESSAGE = "message"
+    TOOL_STARTED = "tool.started"
+    TOOL_ENDED = "tool.ended"
+    RETRY = "retry"
+    COMPACTION = "compaction"
+    PERMISSION = "permission"
+    ERROR = "error"
+    SILENCE = "silence"
+    CHECKPOINT_CUT = "checkpoint.cut"
+    CHECKPOINT_FAILED = "checkpoint.failed"
+    DAMAGED = "journal.damaged"
+    LOST = "journal.lost"
+    TEXT_DELTA = "text.delta"
+    TEXT_RESET = "text.reset"
 
 
 class TurnState(StrEnum):

@@ -57,7 +57,9 @@ CLEAN = [started(1), ended(2, TurnState.CLEAN)]
 
 
 def test_a_journal_is_recalled() -> None:
-    memory = recall([*CLEAN, started(3, turn=2, checkpoint=True), record(4, "message", 2, {"text": "hm"})])
+    memory = recall(
+        [*CLEAN, started(3, turn=2, checkpoint=True), record(4, "message", 2, {"role": "assistant", "text": "hm"})]
+    )
     assert memory.turns[1].state is TurnState.CLEAN
     assert memory.latest == KnownTurn(2, "id-2", compute_digest("do it"), True, seq=3)
     assert (memory.session, memory.anchor) == (SESSION, 1)
@@ -166,10 +168,10 @@ def test_an_interruption_says_what_survived() -> None:
     events = [
         *CLEAN,
         started(3, turn=2),
-        record(4, "message", 2, {"text": "let me see", "usage": said}),
+        record(4, "message", 2, {"role": "assistant", "text": "let me see", "usage": said}),
         record(5, "tool.started", 2, {"name": "bash"}),
-        record(6, "message", 2, {"text": "broken", "error": "500", "usage": said}),
-        record(7, "message", 2, {"text": "", "usage": {"inputTokens": 1}}),
+        record(6, "message", 2, {"role": "assistant", "text": "broken", "error": "500", "usage": said}),
+        record(7, "message", 2, {"role": "assistant", "text": "", "usage": {"inputTokens": 1}}),
     ]
     known = recall(events).turns[2]
     result = build_interruption(known, events, "", "gone")
@@ -183,6 +185,10 @@ def test_an_interruption_says_what_survived() -> None:
 
 @pytest.mark.parametrize("usage", [{"inputTokens": "x"}, {"inputTokens": 1, "usd": "much"}, 7])
 def test_a_usage_that_is_none_keeps_no_bridge_from_its_last_word(usage: object) -> None:
-    events = [*CLEAN, started(3, turn=2), record(4, "message", 2, {"text": "so far", "usage": usage})]
+    events = [
+        *CLEAN,
+        started(3, turn=2),
+        record(4, "message", 2, {"role": "assistant", "text": "so far", "usage": usage}),
+    ]
     result = build_interruption(recall(events).turns[2], events, "", "gone")
     assert (result.text, result.usage.usd) == ("so far", None)

@@ -11,9 +11,9 @@ from alineod.domain.actions import AbortTurn, Action, Append, CreatePod, DeleteP
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.events import LedgerState, Outcome, Rung
 from alineod.domain.facts import AgentFacts, Peer, PodPhase, RunFacts, Trouble
-from alineod.domain.journal import Heard
 from alineod.domain.state import AgentState, Handle, InboxMessage, Pod
 from alineod.wire.archives import RestoreReport
+from alineod.wire.heard import Heard
 from alineod.wire.turns import TurnState, Usage
 from tests.unit.domain.builders import (
     NOW,

@@ -18,11 +18,11 @@ from alineod.domain.ends import BRIDGE_DENIED, LOCKED_OUT
 from alineod.domain.events import Entry, Row
 from alineod.domain.facts import AgentFacts, Crash, Peer, PodFacts, PodPhase, Trouble
 from alineod.domain.fold import fold
-from alineod.domain.journal import Heard
 from alineod.domain.state import Handle, State
 from alineod.ledger.chain import Head, decide_append
 from alineod.ledger.records import prepare_entries
 from alineod.wire.archives import RestoreReport
+from alineod.wire.heard import Heard
 from tests.unit.domain.builders import (
     KEY,
     NOW,

@@ -8,8 +8,9 @@ import pytest
 from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
 from alineod.domain.events import Entry
-from alineod.domain.journal import Heard, compute_batch
+from alineod.domain.journal import compute_batch
 from alineod.ledger.records import prepare_entries
+from alineod.wire.heard import Heard
 from alineod.wire.turns import JournalRecord, Usage
 from tests.unit.domain.builders import running
 
@@ -50,6 +51,9 @@ def message(seq: int, text: str, **data: object) -> JournalRecord:
         ([message(1, "whole"), message(2, "")], "whole"),
         ([message(1, "whole"), message(2, "bad", error="overloaded")], "bad"),
         ([message(1, "whole"), message(2, "bad", error="overloaded"), record("text.reset", None)], "whole"),
+        # Who reads a journal again hears nothing of a reset, but for the retry's beginning.
+        ([message(1, "whole"), message(2, "bad", error="overloaded"), record("retry", 3, phase="started")], "whole"),
+        ([message(1, "whole"), message(2, "bad", error="overloaded"), record("retry", 3, phase="ended")], "bad"),
         ([record("text.delta", None, text="void"), record("text.reset", None)], ""),
         ([record("message", 1, role="assistant", text=7)], ""),
     ],

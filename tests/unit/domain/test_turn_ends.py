@@ -5,10 +5,11 @@ import pytest
 from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
 from alineod.domain.events import Entry, LedgerState, Outcome
-from alineod.domain.journal import Heard, compute_batch
+from alineod.domain.journal import compute_batch
 from alineod.domain.state import Interruption
 from alineod.domain.turn_ends import build_turn_end
 from alineod.domain.turn_starts import build_preface
+from alineod.wire.heard import Heard
 from alineod.wire.turns import ErrorKind, JournalRecord, TurnError, TurnResult, TurnState
 from tests.unit.domain.builders import build_ledger, running
 

@@ -23,11 +23,11 @@ from alineod.domain.facts import PodFacts
 from alineod.errors import Conflict, NotFound, Unavailable
 from alineod.wire.archives import CheckpointReport, ForkRequest, ForkResult
 from alineod.wire.turns import (
-    JOURNAL_LOST,
     AbortRequest,
     BridgeState,
     ErrorKind,
     Grant,
+    JournalEvent,
     JournalRecord,
     TurnAccepted,
     TurnError,
@@ -98,7 +98,7 @@ class Sandbox:
     def lose(self, request: TurnRequest) -> None:
         """Take note that what the request speaks of is gone."""
         data = {"from": self.seq + 1, "to": request.heard, "session": None, "halfway": False}
-        self.write(request.turn, request.turn_id, JOURNAL_LOST, data, max(self.seq, request.heard) + 1)
+        self.write(request.turn, request.turn_id, JournalEvent.LOST, data, max(self.seq, request.heard) + 1)
 
     def write(self, turn: int, turn_id: str, event: str, data: dict[str, Any], seq: int | None = None) -> None:
         """Add a record to the journal."""

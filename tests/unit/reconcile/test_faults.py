@@ -12,7 +12,6 @@ from alineod.domain.actions import AbortTurn
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
 from alineod.domain.facts import PodFacts
-from alineod.domain.journal import Heard
 from alineod.domain.turn_ends import build_interruption
 from alineod.errors import Denied
 from alineod.kube.objects import AGENTS, NAMESPACES, PODS, SWARMS, Json, Ref, Resource, read_uid
@@ -21,6 +20,7 @@ from alineod.reconcile.gather import gather_agent
 from alineod.reconcile.passes import run_agent_pass, run_swarm_pass
 from alineod.reconcile.prompts import queue_prompt
 from alineod.reconcile.world import World
+from alineod.wire.heard import Heard
 from alineod.wire.turns import TurnState
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 

@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from alineod.domain.actions import Append, CreatePod, Decision, Drive, Probe
+from alineod.domain.agent_rules import decide_agent
 from alineod.domain.events import LedgerState
+from alineod.domain.facts import Trouble
 from alineod.domain.state import State
 from alineod.errors import Conflict, Unavailable
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Ref
 from alineod.reconcile import passes
 from alineod.reconcile.passes import run_pass
-from alineod.reconcile.reconnect import Progress, Reconnection, find_known, is_answer
-from tests.unit.domain.builders import build_bridge, build_facts, build_ledger, build_pod
+from alineod.reconcile.reconnect import Progress, Reconnection, find_known
+from tests.unit.domain.builders import NOW, build_bridge, build_facts, build_ledger, build_pod, running
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 from tests.unit.reconcile.test_restores import SWARM
 
@@ -35,27 +36,28 @@ def test_those_with_a_sandbox_that_have_not_ended_are_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "rule", "actions", "answered"),
+    ("facts", "rule", "answered"),
     [
-        ({"bridge": None}, "probe", (Probe(),), False),  # it was not asked before
-        ({"bridge": None, "tries": 1}, "probe", (Probe(),), True),  # this was the second try
-        ({"bridge": None, "tries": 1}, "probe", (), False),  # the second one is still to come
-        ({"bridge": None, "tries": 9}, "probe", (Probe(),), True),
-        ({"bridge": None, "pod": build_pod(node_lost_since=900.0)}, "probe", (Probe(),), True),
-        ({"bridge": build_bridge(ready=False, reason="SetupRunning")}, "probe", (Probe(),), True),
-        ({}, "stale_pods", (), False),
-        ({}, "reattach", (Append(()),), True),
-        ({}, "turn_running", (Drive(1),), True),
-        ({}, "pod_gone", (CreatePod(2),), True),
-        ({}, "wait_for_place", (), True),
-        ({}, "pod_coming", (), True),
-        ({}, "invalid", (), True),
+        ({"bridge": None}, "probe", False),  # it was not asked before
+        ({"bridge": None, "tries": 1}, "probe", True),  # this was the second try
+        ({"bridge": None, "tries": 1, "asked_at": NOW}, "probe", False),  # the second one is still to come
+        ({"bridge": None, "tries": 9}, "probe", True),
+        ({"bridge": None, "pod": build_pod(node_lost_since=900.0)}, "probe", True),
+        ({"bridge": build_bridge(ready=False, reason="SetupRunning")}, "probe", True),
+        ({"stale_pods": (build_pod(name="old"),)}, "stale_pods", False),
+        ({}, "reattach", True),
+        ({"reattached": True, "ledger": running()}, "turn_running", True),
+        ({"pod": None}, "pod_gone", True),
+        ({"pod": None, "restores_left": 0}, "wait_for_place", True),
+        ({"pod": build_pod(agent_running=False)}, "pod_coming", True),
+        ({"invalid": Trouble("InvalidHarness", "m")}, "invalid", True),
     ],
 )
-def test_an_answer_is_all_but_a_reattach_that_is_still_tried(
-    facts: dict[str, Any], rule: str, actions: tuple[Any, ...], answered: bool
-) -> None:
-    assert is_answer(build_facts(**facts), Decision(rule, None, actions)) is answered
+def test_an_answer_is_all_but_a_reattach_that_is_still_tried(facts: dict[str, Any], rule: str, answered: bool) -> None:
+    decision = decide_agent(build_facts(**{"reattached": False} | facts))
+    assert (decision.rule, decision.answers) == (rule, answered)
+    assert decision.queues is (rule == "wait_for_place")
+    assert decision.back is (rule == "reattach")
 
 
 def test_each_is_counted_once_and_strangers_are_not() -> None:
