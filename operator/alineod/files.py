@@ -1,19 +1,24 @@
 """Writing files so that a reader, or a crash, never meets half of one; and reading one that others can spoil."""
 
+import errno
 import os
 from pathlib import Path
+
+from alineod.errors import Unavailable
 
 PARTIAL = ".partial"
 """What the name of a file ends with that is not whole yet."""
 
 
 _MAX_TOKEN = 4096
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EACCES)
 
 
 class Token:
     """What a file says once it says something, whatever becomes of the file then. Empty before.
 
-    The sandbox's own is where an agent that is root can remove or replace it, and must be left alone by that.
+    An agent that is root can remove or replace the sandbox's own token; a process that has read it goes on with what
+    it read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -21,6 +26,11 @@ class Token:
         self._value = ""
 
     def __call__(self) -> str:
+        """The token; empty where there is none.
+
+        Raises:
+            Unavailable: reason `TokenUnreadable`; nobody can say whether there is one.
+        """
         if not self._value:
             self._value = self._read()
         return self._value
@@ -28,14 +38,14 @@ class Token:
     def _read(self) -> str:
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return ""
-        try:
-            return os.read(fd, _MAX_TOKEN).decode("ascii", "replace").strip()
-        except OSError:
-            return ""
-        finally:
-            os.close(fd)
+            try:
+                return os.read(fd, _MAX_TOKEN).decode("ascii", "replace").strip()
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                return ""
+            raise Unavailable("TokenUnreadable", f"{self._path} cannot be read: {error.strerror}") from error
 
 
 def write_file(path: Path, data: bytes, mode: int = 0o600) -> None:

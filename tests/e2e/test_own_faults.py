@@ -108,7 +108,7 @@ def test_one_that_emptied_what_the_operator_left_in_it_gets_another_sandbox(
     assert send_signal([_find_container(world, space, f"{KILLED}-1")], signal.SIGKILL)
     back = world.wait_agent(space, KILLED, has_turn(turn, "Interrupted") & has_come_back("Restore", 2))
     assert find_condition(back, "Interrupted")["reason"] == "BridgeTokenLost"
-    assert "/run/alineo was emptied" in find_condition(back, "Interrupted")["message"]
+    assert "its token is gone from /run/alineo" in find_condition(back, "Interrupted")["message"]
     asked = api.prompt(key, play({"recall": True}, say="And then?")).body["turn"]
     assert "Keep it. | " in api.result(key, turn=asked, wait=180).body["result"]
 

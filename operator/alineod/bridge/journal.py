@@ -19,7 +19,7 @@ from alineod.bridge.safe import fit_data, safe_data, safe_text
 from alineod.bridge.segments import Gap, Segments
 from alineod.errors import Conflict, Refused
 from alineod.wire.base import encode
-from alineod.wire.turns import JournalEvent, JournalRecord, Session
+from alineod.wire.turns import BridgeReason, JournalEvent, JournalRecord, Session
 
 _BATCH = 256 * 1024  # bytes read from disk at a time, for one reader
 _KEPT_TURNS = 16  # segments that stay although they were read
@@ -118,7 +118,7 @@ class Journal:
         if after < 0:
             raise Refused("InvalidCursor", f"after={after} is no record: they count from 1")
         if after > self.seq:
-            raise Conflict("JournalReset", f"record {after} is not here any more: the newest is {self.seq}")
+            raise Conflict(BridgeReason.JOURNAL_RESET, f"record {after} is not here any more: the newest is {self.seq}")
 
     async def read(self, after: int) -> AsyncIterator[bytes]:
         """The records behind `after`, to the newest one now."""

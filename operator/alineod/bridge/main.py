@@ -89,7 +89,7 @@ async def _until_over(shutdown: asyncio.Event, turns: Turns) -> int:
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if turns.broken.done():
-        _log.error("the journal cannot be written, so the bridge ends: %r", turns.broken.result())
+        _log.error("the bridge cannot go on, so it ends: %r", turns.broken.result())
         return 1
     _log.info("asked to shut down")
     return 0

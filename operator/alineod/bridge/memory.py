@@ -10,6 +10,7 @@ import msgspec
 
 from alineod.wire.heard import Heard, hear
 from alineod.wire.turns import (
+    BridgeReason,
     ErrorKind,
     JournalEvent,
     JournalRecord,
@@ -141,10 +142,10 @@ class Answer(StrEnum):
 
     KNOWN = "Known"
     START = "Start"
-    OTHER_PROMPT = "OtherPrompt"
-    OTHER_TURN = "OtherTurn"
-    STALE = "StaleTurn"
-    JOURNAL_RESET = "JournalReset"
+    OTHER_PROMPT = BridgeReason.OTHER_PROMPT
+    OTHER_TURN = BridgeReason.OTHER_TURN
+    STALE = BridgeReason.STALE_TURN
+    JOURNAL_RESET = BridgeReason.JOURNAL_RESET
     DRAINING = "Draining"
     NOT_READY = "NotReady"
     BUSY = "Busy"

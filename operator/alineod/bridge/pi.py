@@ -213,7 +213,7 @@ class PiRun:
 
     def _cut_off(self, process: PiProcess) -> Outcome:
         """How a turn ends in the middle of which its Pi did: by its own fault, or because somebody ended it."""
-        kind = ErrorKind.INTERRUPTED if process.was_killed else ErrorKind.HARNESS
+        kind = ErrorKind.KILLED if process.was_killed else ErrorKind.HARNESS
         outcome = self._failed(kind, process.explain())
         if outcome.state is TurnState.ABORTED or not process.died:
             return outcome

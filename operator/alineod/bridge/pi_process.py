@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from alineod.bridge.pipes import LineSplitter, Tail, drain, open_reader, open_writer
+from alineod.bridge.proc import count_killed_for_memory
 from alineod.bridge.processes import Child, Children
 from alineod.errors import Unavailable
 
@@ -38,6 +39,8 @@ class PiProcess:
         self._on_record = on_record
         self._stderr = Tail()
         self._fault = ""
+        self._ending = False
+        self._killed_before = count_killed_for_memory()
         self._waiting: dict[str, asyncio.Future[Record]] = {}
         self._asked = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -97,13 +100,17 @@ class PiProcess:
 
     @property
     def died(self) -> bool:
-        """Whether it has ended, and not by us."""
-        return self.gone.done() and not self._fault
+        """Whether it has ended, and we have not ended it."""
+        return self.gone.done() and not self._ending
 
     @property
     def was_killed(self) -> bool:
-        """Whether a signal has ended it that nobody sends to himself."""
-        return self.died and -self.gone.result() in _KILLS
+        """Whether it was ended by a signal that a process does not send to itself, and not for the memory it used."""
+        return self.died and -self.gone.result() in _KILLS and not self._starved
+
+    @property
+    def _starved(self) -> bool:
+        return self.gone.result() == -signal.SIGKILL and count_killed_for_memory() > self._killed_before
 
     def explain(self) -> str:
         """How it ended, with its last words."""
@@ -112,12 +119,14 @@ class PiProcess:
             return f"what Pi said could not be taken: {self._fault}"
         how = f"was killed by signal {-code}" if code is not None and code < 0 else f"exited with code {code}"
         if code == -signal.SIGKILL:
-            how += ", by the kernel where memory ran out or by somebody in the sandbox"
+            memory = "the kernel because memory ran out: raise sandbox.resources.limits.memory"
+            how += f" (by {memory if self._starved else 'somebody in the sandbox'})"
         words = "; ".join(self._stderr.lines(10))
         return f"Pi {how}{': ' + words if words else ''}"
 
     async def close(self) -> None:
         """Let it end, by its input's end, then by signals; returns when it is gone."""
+        self._ending = self._ending or not self.gone.done()
         self._writer.close()
         if not await self.child.wait(_EXIT_LIMIT):
             await self.kill()
@@ -130,6 +139,7 @@ class PiProcess:
 
     async def kill(self) -> None:
         """End it by signals: first the one it can answer."""
+        self._ending = True
         self.child.send(signal.SIGTERM)
         if not await self.child.wait(_TERM_LIMIT):
             self.child.kill_group()
@@ -155,7 +165,7 @@ class PiProcess:
                         self._take(record)
         except Exception as error:  # whatever it is, a turn that nobody listens to must not go on
             _log.exception("cannot take what Pi said")
-            self._fault = repr(error)
+            self._fault, self._ending = repr(error), True
             self.child.kill_group()
 
     def _take(self, record: Record) -> None:

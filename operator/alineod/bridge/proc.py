@@ -2,15 +2,19 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
-_END_LIMIT = 5.0  # s for processes to be gone that were killed; one that waits for a disk is not before it is done
+_MEMORY = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
+"""Where the kernel counts whom it has killed for memory in this container, by version 2 or 1 of its groups."""
+_END_LIMIT = 5.0  # s for processes to be gone that were killed; one that waits for a disk goes only when that is done
 _END_STEP = 0.01
+_log = logging.getLogger("alineod.bridge")
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,25 @@ def send(pid: int, signum: int) -> None:
 async def end_marked(marks: Mapping[str, str]) -> None:
     """End whoever was started with all of `marks` in its environment, and whom it starts meanwhile."""
     wanted = {f"{name}={value}".encode() for name, value in marks.items()}
-    deadline = asyncio.get_running_loop().time() + _END_LIMIT
-    while found := [process for process in read_table() if wanted <= _read_environment(process.pid)]:
+    deadline, seen_none = asyncio.get_running_loop().time() + _END_LIMIT, 0
+    while seen_none < 2:  # one that becomes another program has no environment for a moment
+        found = [process for process in read_table() if wanted <= _read_environment(process.pid)]
         for process in found:
             send(process.pid, signal.SIGKILL)
+        seen_none = 0 if found else seen_none + 1
         if asyncio.get_running_loop().time() > deadline:
+            _log.warning("these do not end: %s", found)
             return
         await asyncio.sleep(_END_STEP)
+
+
+def count_killed_for_memory(places: Iterable[Path] = _MEMORY) -> int:
+    """How many processes of the container the kernel has killed because memory ran out; 0 where it does not say."""
+    for path in places:
+        with contextlib.suppress(OSError, ValueError):
+            counts = dict(line.split() for line in path.read_text().splitlines())
+            return int(counts.get("oom_kill", 0))
+    return 0
 
 
 def _read_environment(pid: int) -> set[bytes]:

@@ -11,6 +11,7 @@ from alineod.bridge.pipes import Tail, drain, open_reader
 from alineod.bridge.processes import Children
 from alineod.errors import Refused
 from alineod.files import write_file
+from alineod.wire.turns import BridgeReason
 
 _LINES = 20  # of the script's output, shown when it fails
 
@@ -45,7 +46,7 @@ class SetupScript:
         if done.code != 0:
             how = f"killed by signal {-done.code}" if done.code < 0 else f"exit code {done.code}"
             said = "\n".join(done.lines) or "(it said nothing)"
-            raise Refused("SetupFailed", f"sandbox.setup failed with {how}; its last lines:\n{said}")
+            raise Refused(BridgeReason.SETUP_FAILED, f"sandbox.setup failed with {how}; its last lines:\n{said}")
 
     async def _execute(self, env: Mapping[str, str]) -> _Done:
         path = self._control / "setup.sh"

@@ -43,8 +43,8 @@ from alineod.wire.turns import (
     TurnState,
 )
 
-MARKS = ("ALINEO_TURN_ID", "HOME")
-"""Variables by which those are known that a turn of this sandbox has started."""
+MARKS = ("ALINEO_TURN_ID", "ALINEO_AGENT")
+"""Variables that mark every process started by a turn of this sandbox."""
 _ABORT_WAIT = 30.0  # s an abort's answer waits for the turn's end
 _TOLD_WAIT = 60.0  # s a shutdown waits for a reader of the turn that it waited for
 _log = logging.getLogger("alineod.bridge")
@@ -210,12 +210,12 @@ class Turns:
     async def _run(self, request: TurnRequest, harness: Harness, job: Job, watch: TurnWatch) -> None:
         try:
             outcome = await watch.see_out(harness.begin(job, watch))
+            if not outcome.settled:  # a tool that it had started may go on by itself, beside the next turn
+                await end_marked({name: job.env[name] for name in MARKS})
         except Exception as error:  # a fault of ours ends the turn as failed; it must not leave it running for ever
             _log.exception("turn %s failed in the bridge", request.turn)
             why = TurnError(kind=ErrorKind.HARNESS, message=f"the bridge failed: {error!r}")
             outcome = Outcome(TurnState.FAILED, self._journal.surviving_text, why, settled=False)
-        if not outcome.settled:  # a tool that it had started may go on by itself, beside the next turn
-            await end_marked({name: job.env[name] for name in MARKS})
         if outcome.state is TurnState.CLEAN and request.checkpoint:
             self._gate_owner = request.turn  # before anyone can read of the end and send the next turn
         self._end(request, outcome)

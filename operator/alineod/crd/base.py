@@ -79,7 +79,7 @@ class Record(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
 
     def digest(self, *fields: str) -> str:
-        """Sixteen characters that are others when other words were written, in `fields` or anywhere."""
+        """Sixteen characters that change when what was written changes, in `fields` or, without any, anywhere."""
         said = self.model_dump(
             mode="json", by_alias=True, exclude_unset=True, exclude_none=True, include=set(fields) or None
         )

@@ -196,7 +196,7 @@ MEANINGS = {
     ConditionType.LOST: "No rung of the restore ladder held; the message has the last error. On a Swarm: true of one "
     "of its agents.",
     ConditionType.CHECKPOINTED: "The newest clean turn is in the bucket. False with UploadFailed or Pending.",
-    ConditionType.UP_TO_DATE: "The sandbox was made of the spec as it is now. False: a change waits for the next one.",
+    ConditionType.UP_TO_DATE: "The sandbox was made from the spec as it is now. False: a change waits for the next.",
     ConditionType.LEDGER_REPLICATED: "What the ledger holds of the swarm is in the bucket.",
 }
 CONDITIONS_OF = {

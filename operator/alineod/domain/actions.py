@@ -58,11 +58,16 @@ class CreateAgent:
 
 @dataclass(frozen=True)
 class UpdateAgent:
-    """Have the Agent object of a swarm's entry say what the entry says now, if it is still as it was seen."""
+    """Have the Agent object of a swarm's entry say what the entry says now, if it is still as it was seen.
+
+    `control`: the swarm becomes its controller.
+    """
 
     alias: str
+    name: str
     uid: str
-    version: str = ""
+    version: str
+    control: bool = True
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from alineod.crd.sandbox import OnNodeLost
 from alineod.domain.causes import End, EndKind, judge_deleted, judge_lost_node, judge_removed
 from alineod.domain.facts import AgentFacts, PodFacts
 from alineod.domain.state import AgentState
+from alineod.wire.turns import BridgeReason
 
 NODE_LOST_AFTER = 60.0  # s a node may be silent before its sandboxes are replaced
 TRIES = 2  # questions that a bridge may leave unanswered before a lower rung is looked for
 MAX_CRASHES = 5  # restarts of a container that never came up, before its pod is given up
 END_MARGIN = 30.0  # s after its grace in which the end of a pod is confirmed by its kubelet, if there is one
-SETUP_FAILED = "SetupFailed"  # what a bridge says whose setup failed
 LOCKED_OUT = "BridgeTokenLost"  # why a bridge lets nobody in: it has nothing to know the operator by
 BRIDGE_DENIED = "BridgeDenied"  # why it does not let this operator in
 TAINTED = "DeletionByTaintManager"
@@ -26,15 +26,17 @@ def find_end(facts: AgentFacts) -> End | None:
     if pod.over:
         ended = End(EndKind.DISRUPTION, "PodEnded", f"the pod {name} has ended")
         return pod.end or find_deletion(pod) or pod.container_end or ended
+    seen = _find_change(facts, ledger, pod) or _find_crash(ledger, pod) or _find_lock(facts, pod)
+    if end := seen or _find_lost_node(facts, ledger, pod):
+        return end
     if ledger.given_up == ledger.incarnation:
         return End(EndKind.DISRUPTION, "GivenUp", f"the pod {name} was given up when its turn was recorded as cut off")
-    looks = (_find_change(facts, ledger, pod), _find_crash(ledger, pod), _find_lock(facts, pod))
-    return next((end for end in looks if end is not None), None) or _find_lost_node(facts, ledger, pod)
+    return None
 
 
 def _find_change(facts: AgentFacts, ledger: AgentState, pod: PodFacts) -> End | None:
     """Somebody has mended the spec of a sandbox that did not come up; one that did keeps what it was made of."""
-    setup_failed = facts.bridge is not None and facts.bridge.reason == SETUP_FAILED
+    setup_failed = facts.bridge is not None and facts.bridge.reason == BridgeReason.SETUP_FAILED
     if not facts.outdated or not (ledger.turn is None or ledger.is_coming_back or setup_failed):
         return None
     if facts.bridge is not None and facts.bridge.ready:
@@ -60,11 +62,12 @@ def _find_crash(ledger: AgentState, pod: PodFacts) -> End | None:
 
 
 def _find_lock(facts: AgentFacts, pod: PodFacts) -> End | None:
-    """Whoever is root in the sandbox has removed what the restore container left there: nobody gets in any more."""
+    """Somebody with root in the sandbox has removed what the restore container left there: nobody gets in any more."""
     error = facts.bridge_error
-    if error is None or error.reason != LOCKED_OUT or pod.restore is None:
+    if error is None or error.reason != LOCKED_OUT or pod.restore is None or facts.tries < TRIES:
         return None
-    return End(EndKind.OWN_FAULT, LOCKED_OUT, f"the bridge in {pod.name} cannot be reached: /run/alineo was emptied")
+    message = f"the bridge in {pod.name} lets nobody in: its token is gone from /run/alineo, removed in the sandbox"
+    return End(EndKind.OWN_FAULT, LOCKED_OUT, message)
 
 
 def _find_lost_node(facts: AgentFacts, ledger: AgentState, pod: PodFacts) -> End | None:

@@ -116,8 +116,8 @@ class RunFacts:
 class AgentFacts:
     """Everything a pass over one agent knows.
 
-    `object` is None when no such object exists (confirmed by a read). `invalid` is a sentence about a spec that
-    cannot be used. `pod` is the ledger's pod; `next_pod` has the name of the incarnation after it.
+    `object` is None when no such object exists (confirmed by a read). `invalid` says why its spec cannot be used.
+    `pod` is the ledger's pod; `next_pod` has the name of the incarnation after it.
     """
 
     now: float
@@ -132,7 +132,7 @@ class AgentFacts:
     next_pod: PodFacts | None = None
     stale_pods: tuple[PodFacts, ...] = ()
     bridge: BridgeState | None = None
-    bridge_error: Trouble | None = None  # why it did not answer last
+    bridge_error: Trouble | None = None  # why it did not answer, or refused, when last asked
     tries: int = 0  # questions in a row that the bridge did not answer
     asked_at: float = 0.0  # when the last of them was asked, Unix seconds
     retry_delay: float = 1.0  # s between the first two of them
@@ -177,6 +177,8 @@ class MemberObject:
     deleting: bool = False
     version: str = ""  # the object's resource version
     outdated: bool = False  # its entry has been changed since
+    fixed: tuple[str, ...] = ()  # fields of it that cannot change, and that its entry has changed all the same
+    controlled: bool = False  # by somebody else than the swarm that is there
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 from alineod.crd.agent import StartFrom
 from alineod.domain import events as ev
 from alineod.domain.actions import Action, Append, Decision, Drive, Probe, Standing
-from alineod.domain.ends import BRIDGE_DENIED, END_MARGIN, SETUP_FAILED, TRIES, is_abandoned
+from alineod.domain.ends import BRIDGE_DENIED, END_MARGIN, TRIES, is_abandoned
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, PodFacts, Trouble
 from alineod.domain.ladder_rules import rule_reattach
 from alineod.domain.state import AgentState
 from alineod.domain.turn_ends import MAX_MESSAGE, build_parent_lost, entry
 from alineod.domain.turn_starts import build_turn_start
-from alineod.wire.turns import ErrorKind
+from alineod.wire.turns import BridgeReason, ErrorKind
 
 PROBE_INTERVAL = 2.0  # s between questions to a bridge that is not ready
 NODE_INTERVAL = 10.0  # s between questions to one on a node that nobody hears of
@@ -92,14 +92,18 @@ def rule_probe(facts: AgentFacts) -> Decision | None:
     bridge, pod = facts.bridge, facts.pod
     if pod is None or (bridge is not None and bridge.ready and not facts.bridge_error):
         return None
-    if bridge is not None and bridge.reason == SETUP_FAILED and (failed := _fail_setup(facts, bridge.message)):
+    if (
+        bridge is not None
+        and bridge.reason == BridgeReason.SETUP_FAILED
+        and (failed := _fail_setup(facts, bridge.message))
+    ):
         return failed
     late = facts.now - pod.created_at >= STALLED_AFTER
     if bridge is not None and not facts.bridge_error:
         reason, message = bridge.reason or "BridgeNotReady", bridge.message or "the bridge is not ready"
-        if reason == SETUP_FAILED:  # it came up before: nothing but another sandbox tries the script again
+        if reason == BridgeReason.SETUP_FAILED:  # it came up before: nothing but another sandbox tries the script again
             message += "; mend sandbox.setup of the Agent, and it gets another sandbox"
-        standing = Standing(reason, message, stalled=late or reason == SETUP_FAILED)
+        standing = Standing(reason, message, stalled=late or reason == BridgeReason.SETUP_FAILED)
         return Decision("probe", standing, (Probe(), *_follow(facts.ledger)), again_after=PROBE_INTERVAL)
     silence, again = _describe_silence(facts, pod)
     standing = Standing(silence.reason, silence.message, stalled=late or silence.reason == BRIDGE_DENIED)
@@ -119,7 +123,10 @@ def _describe_silence(facts: AgentFacts, pod: PodFacts) -> tuple[Trouble, float]
             "NodeNotReady", f"the node {pod.node} of the pod {pod.name} does not report: {error}"
         ), NODE_INTERVAL
     if said is not None and said.reason == BRIDGE_DENIED:
-        what = f"{error}: {pod.name} was made under another ledger's key; delete the pod to have the agent brought back"
+        what = (
+            f"the bridge in {pod.name} does not accept this operator's token, as if the pod was made under another"
+            " ledger; if so, delete the pod: the agent comes back from its newest checkpoint"
+        )
         return Trouble(BRIDGE_DENIED, what), PROBE_INTERVAL
     if facts.tries < TRIES:
         return Trouble("BridgeNotAnswering", error), facts.retry_delay
@@ -143,9 +150,11 @@ def _fail_setup(facts: AgentFacts, message: str) -> Decision | None:
     if ledger is None or ledger.state is not LedgerState.PROVISIONING:
         return None
     settled = ev.HandleSettled(outcome=Outcome.FAILED, error_kind=ErrorKind.SETUP, error=message[:MAX_MESSAGE])
-    state = ev.AgentStateChanged(state=LedgerState.FAILED, reason=SETUP_FAILED, message=message[:MAX_MESSAGE])
+    state = ev.AgentStateChanged(
+        state=LedgerState.FAILED, reason=BridgeReason.SETUP_FAILED, message=message[:MAX_MESSAGE]
+    )
     entries = (entry(ledger, "setup/settled", settled), entry(ledger, "setup/state", state))
-    return Decision("setup_failed", Standing(SETUP_FAILED, message, stalled=True), (Append(entries),))
+    return Decision("setup_failed", Standing(BridgeReason.SETUP_FAILED, message, stalled=True), (Append(entries),))
 
 
 def rule_turn_running(facts: AgentFacts) -> Decision | None:

@@ -135,7 +135,11 @@ def _ledger_conditions(facts: AgentFacts, agent: AgentState) -> dict[ConditionTy
         ConditionType.INTERRUPTED: interrupted,
         ConditionType.LOST: Said(lost, agent.reason if lost else "NotLost", agent.message if lost else ""),
         ConditionType.CHECKPOINTED: _checkpointed(facts, agent),
-    } | ({ConditionType.UP_TO_DATE: _up_to_date(facts.pod, outdated=facts.outdated)} if facts.pod else {})
+    } | (
+        {ConditionType.UP_TO_DATE: _up_to_date(facts.pod, outdated=facts.outdated)}
+        if facts.pod and facts.pod.made_of
+        else {}
+    )
 
 
 def _describe(cut: Interruption) -> str:

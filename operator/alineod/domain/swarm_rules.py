@@ -1,7 +1,9 @@
 """What to do about one swarm: is it ours, is it a new run, which Agent objects are missing or too many."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
+from alineod.crd.agent import CHANGE_SENTENCE
 from alineod.crd.swarm import DeletionPolicy
 from alineod.domain import events as ev
 from alineod.domain.actions import (
@@ -23,6 +25,9 @@ from alineod.domain.turn_ends import build_end
 from alineod.wire.heard import NOTHING
 
 Rule = Callable[[SwarmFacts], Decision | None]
+DONE: Mapping[type[Action], str] = {
+    CreateAgent: "made", UpdateAgent: "changed", AdoptAgent: "taken over", DeleteAgent: "removed",
+}  # fmt: skip
 WRITTEN_AT_ONCE = 50  # Agent objects made or changed by one decision; the rest by the next
 
 
@@ -118,12 +123,18 @@ def rule_members(facts: SwarmFacts) -> Decision | None:
         *(DeleteAgent(m.name, m.uid, m.version) for m in made if m.alias not in wanted or _is_left(m, brought_over)),
         *(AdoptAgent(m.name, m.uid, m.version) for m in made if brought_over and _is_to_come(m, wanted)),
         *(CreateAgent(alias) for alias in makeable[:WRITTEN_AT_ONCE]),
-        *[UpdateAgent(m.alias, m.uid, m.version) for m in made if m.outdated and m.alias in wanted][:WRITTEN_AT_ONCE],
+        *[_update(m) for m in made if m.outdated and not m.fixed and m.alias in wanted][:WRITTEN_AT_ONCE],
     )
-    if not actions:
-        return None
-    words = f"{len(missing)} agents are being made" if missing else "agents are being changed as their entries were"
-    return Decision("members", Standing("ChangingAgents", words), actions)
+    return Decision("members", Standing("ChangingAgents", _describe(actions)), actions) if actions else None
+
+
+def _update(member: MemberObject) -> UpdateAgent:
+    return UpdateAgent(member.alias, member.name, member.uid, member.version, control=not member.controlled)
+
+
+def _describe(actions: Sequence[Action]) -> str:
+    counts = Counter(type(action) for action in actions)
+    return ", ".join(f"{number} agents are being {DONE[kind]}" for kind, number in counts.items())
 
 
 def _is_left(member: MemberObject, brought_over: bool) -> bool:
@@ -148,6 +159,10 @@ def _stand(facts: SwarmFacts) -> Decision:
     if facts.taken:
         message = f"the names {', '.join(facts.taken)} are taken by other Agents: delete those, or rename the swarm"
         return Decision("idle", Standing("AgentNameTaken", message, stalled=True))
+    if fixed := [
+        f"{m.alias}: {', '.join(m.fixed)} {CHANGE_SENTENCE}" for m in facts.members if m.fixed and not m.deleting
+    ]:
+        return Decision("idle", Standing("ImmutableField", "; ".join(fixed[:10]), stalled=True))
     if facts.stuck:
         shown = ", ".join(facts.stuck[:10])
         return Decision("idle", Standing("AgentStalled", f"stalled: {shown}: see their conditions", stalled=True))

@@ -40,18 +40,18 @@ def build_turn_end(
         case TurnState.CLEAN:
             return _clean(agent, turn, result)
         case TurnState.INTERRUPTED:
-            end = container_end or _find_end(result.error)
+            end = _find_end(result.error, container_end)
             return build_interruption(agent, policy, end, Remains(result.text, tuple(result.tools), result.usage))
         case TurnState.FAILED | TurnState.ABORTED | TurnState.RUNNING:
             return _failed(agent, turn, result)
 
 
-def _find_end(error: TurnError | None) -> End:
-    """Why the harness ended in the middle of a turn, in a container that goes on."""
+def _find_end(error: TurnError | None, container_end: End | None) -> End:
+    """Why the harness ended in the middle of a turn: by itself, with its container, or because somebody ended it."""
     if error is not None and error.kind is ErrorKind.HARNESS:
         return End(EndKind.OWN_FAULT, "HarnessFailed", error.message)
     message = error.message if error else "the harness was stopped in the middle of the turn"
-    return End(EndKind.DISRUPTION, "HarnessStopped", message)
+    return container_end or End(EndKind.DISRUPTION, "HarnessStopped", message)
 
 
 def _clean(agent: AgentState, turn: Turn, result: TurnResult) -> tuple[Entry, ...]:

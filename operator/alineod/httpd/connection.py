@@ -74,8 +74,11 @@ class Connection:
         route, params, allowed = match_route(self.settings.routes, request)
         if route is None:
             return self._refused(build_unmatched(request, allowed))
-        if not route.open and not same_token(request.bearer, token := self.settings.token()):
-            return self._refused(build_denial(token))
+        try:
+            if not route.open and not same_token(request.bearer, token := self.settings.token()):
+                return self._refused(build_denial(locked=not token))
+        except AlineoError as error:
+            return self._refused(build_error(error))
         try:
             async with asyncio.timeout(self.settings.body_timeout):
                 body = await self._body(route.max_body)

@@ -79,15 +79,11 @@ def build_json(message: Any, status: int = 200) -> Response:
     return Response(status, msgspec.json.encode(message))
 
 
-LOCKED = "TokenMissing"
-"""Why nobody is let in where there is no token to compare with."""
-
-
-def build_denial(token: str) -> Response:
-    """The answer to who does not know `token`."""
+def build_denial(*, locked: bool) -> Response:
+    """The answer to who does not know the token; `locked`: there is none that anybody could know."""
     reason, detail = "Unauthorized", "this route wants the header Authorization: Bearer <the token of this pod>"
-    if not token:
-        reason, detail = LOCKED, "the file with this pod's token is not there: nobody can be let in"
+    if locked:
+        reason, detail = "TokenMissing", "the file with this pod's token is not there: nobody can be let in"
     return build_problem(401, reason, detail, [("www-authenticate", "Bearer")])
 
 

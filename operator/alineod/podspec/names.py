@@ -9,7 +9,9 @@ AGENT = "alineo.dev/agent"
 PARENT = "alineo.dev/parent"
 INCARNATION = "alineo.dev/incarnation"
 EPOCH = "alineo.dev/epoch"
-MADE_OF = "alineo.dev/made-of"  # a digest of what a pod was made of in its spec, or an Agent in its swarm's list
+MADE_OF = (
+    "alineo.dev/made-of"  # a digest of the part of the spec a pod was made from, or of the entry an Agent was made from
+)
 
 
 def build_pod_name(agent: str, incarnation: int) -> str:

@@ -3,7 +3,6 @@
 import contextlib
 from typing import assert_never
 
-from alineod.crd.agent import AgentSpec
 from alineod.crd.merge import build_agent_spec
 from alineod.crd.objects import Swarm
 from alineod.domain.actions import (
@@ -22,7 +21,7 @@ from alineod.domain.actions import (
 )  # fmt: skip
 from alineod.domain.facts import AgentFacts, AgentObject, Trouble
 from alineod.domain.gone_rules import build_taken
-from alineod.errors import Conflict, Refused, Unavailable
+from alineod.errors import Conflict, NotFound, Refused, Unavailable
 from alineod.kube.objects import AGENTS, OWNER_MANAGER, PODS, SWARMS, Json, Ref, Resource, read_owner_uids
 from alineod.podspec import names
 from alineod.podspec.pod import build_pod
@@ -62,9 +61,9 @@ async def apply_swarm_action(world: World, key: str, swarm: Swarm | None, action
             await world.ledger.append(action.entries)
             return True
         case CreateAgent():
-            return swarm is not None and await apply_agent(world, swarm, action.alias)
+            return swarm is not None and await create_agent(world, swarm, action.alias)
         case UpdateAgent():
-            return swarm is not None and await apply_agent(world, swarm, action.alias, action)
+            return swarm is not None and await update_agent(world, swarm, action)
         case AdoptAgent():
             return swarm is not None and await apply_owner(world, swarm, action)
         case DeleteAgent():
@@ -97,7 +96,10 @@ async def _make_pod(world: World, key: str, agent: AgentObject, incarnation: int
     try:
         pod = await world.gateway.create(PODS, build_pod(key, agent, incarnation, world.pods))
     except Conflict:
-        pod = await world.gateway.get(PODS, namespace, names.build_pod_name(name, incarnation))
+        try:
+            pod = await world.gateway.get(PODS, namespace, names.build_pod_name(name, incarnation))
+        except NotFound:  # it went meanwhile: look again
+            return True
         if agent.uid not in read_owner_uids(pod):
             return _keep_refusal(world, key, build_taken(pod["metadata"]["name"]))
     except Refused as error:
@@ -161,30 +163,47 @@ async def read_bridge(world: World, facts: AgentFacts) -> bool:
     return state.ready
 
 
-async def apply_agent(world: World, swarm: Swarm, alias: str, seen: UpdateAgent | None = None) -> bool:
-    """Have the Agent of an entry say what the entry says, owned by the swarm. What others have added to it stays.
+async def create_agent(world: World, swarm: Swarm, alias: str) -> bool:
+    """Make the Agent of an entry, owned by the swarm. One that is there already is looked at.
 
-    Args:
-        seen: it, as it is to be changed; None where there is none yet.
+    Applied and not posted, so that what its entry no longer says can be taken back later.
 
     Raises:
-        Conflict: it has changed; or somebody else has made one of its name, which says other things.
+        Conflict: somebody has made one of its name since, with other values.
     """
-    entry = next((entry for entry in swarm.spec.agents if entry.name == alias), None)
-    if entry is None:
+    if (body := build_agent_object(swarm, alias)) is None:
         return False
-    body = build_agent_object(swarm, build_agent_spec(swarm.metadata.name, entry))
-    if seen is not None:
-        known = world.store.get(Ref(AGENTS, swarm.metadata.namespace, body["metadata"]["name"]))
-        owner = _build_owner(swarm, controller=not _has_other_controller(known, swarm))
-        body["metadata"] |= {"uid": seen.uid, "resourceVersion": seen.version, "ownerReferences": [owner]}
-    world.store.put(AGENTS, await world.gateway.apply(AGENTS, body, force=seen is not None))
+    try:
+        found = await world.gateway.get(AGENTS, swarm.metadata.namespace, body["metadata"]["name"])
+    except NotFound:
+        found = await world.gateway.apply(AGENTS, body, force=False)
+    world.store.put(AGENTS, found)
     return True
 
 
-def build_agent_object(swarm: Swarm, spec: AgentSpec) -> Json:
-    """The Agent object `<swarm>-<alias>`."""
-    name = f"{swarm.metadata.name}-{spec.alias}"
+async def update_agent(world: World, swarm: Swarm, seen: UpdateAgent) -> bool:
+    """Have the Agent of an entry say what the entry says. What others have added to it stays.
+
+    Raises:
+        Conflict: it has changed since it was seen.
+    """
+    if (body := build_agent_object(swarm, seen.alias)) is None:
+        return False
+    body["metadata"] |= {
+        "name": seen.name, "uid": seen.uid, "resourceVersion": seen.version,
+        "ownerReferences": [_build_owner(swarm, controller=seen.control)],
+    }  # fmt: skip
+    world.store.put(AGENTS, await world.gateway.apply(AGENTS, body))
+    return True
+
+
+def build_agent_object(swarm: Swarm, alias: str) -> Json | None:
+    """The Agent object `<swarm>-<alias>`; None where the swarm has no such entry."""
+    entry = next((entry for entry in swarm.spec.agents if entry.name == alias), None)
+    if entry is None:
+        return None
+    spec = build_agent_spec(swarm.metadata.name, entry)
+    name = f"{swarm.metadata.name}-{alias}"
     labels = {names.SWARM: swarm.metadata.name, names.AGENT: name}
     return {
         "apiVersion": AGENTS.api_version,
@@ -193,17 +212,11 @@ def build_agent_object(swarm: Swarm, spec: AgentSpec) -> Json:
             "name": name,
             "namespace": swarm.metadata.namespace,
             "labels": labels | ({names.PARENT: spec.parent} if spec.parent else {}),
-            "annotations": {names.MADE_OF: spec.digest()},
+            "annotations": {names.MADE_OF: entry.digest()},
             "ownerReferences": [_build_owner(swarm)],
         },
         "spec": spec.dump(),
     }
-
-
-def _has_other_controller(agent: Json | None, swarm: Swarm) -> bool:
-    """One that was brought over may still name the former object, until the cluster takes that out."""
-    owners = (agent or {}).get("metadata", {}).get("ownerReferences") or ()
-    return any(owner.get("controller") and owner["uid"] != swarm.metadata.uid for owner in owners)
 
 
 def _build_owner(swarm: Swarm, *, controller: bool = True) -> Json:

@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol, TypeVar
 
 import aiohttp
@@ -10,11 +10,18 @@ import aiohttp
 from alineod.domain.ends import BRIDGE_DENIED, LOCKED_OUT
 from alineod.domain.facts import PodFacts
 from alineod.errors import Conflict, Denied, Refused, Unavailable
-from alineod.httpd.messages import LOCKED
 from alineod.reconcile.records import LONGEST, parse_record
 from alineod.wire.archives import CHECKPOINTER_PORT, ForkRequest, ForkResult
 from alineod.wire.base import Message, decode, encode
-from alineod.wire.turns import BRIDGE_PORT, AbortRequest, BridgeState, JournalRecord, TurnAccepted, TurnRequest
+from alineod.wire.turns import (
+    BRIDGE_PORT,
+    AbortRequest,
+    BridgeReason,
+    BridgeState,
+    JournalRecord,
+    TurnAccepted,
+    TurnRequest,
+)
 
 M = TypeVar("M")
 
@@ -22,8 +29,10 @@ STATE_SECONDS = 3.0  # a bridge has its state at hand; who asks may be waited fo
 CALL_SECONDS = 10.0
 SILENCE_SECONDS = 35.0  # the bridge sends something every 10 s
 FORK_SECONDS = 3600.0
-JOURNAL_RESET = "JournalReset"  # why a turn is refused whose journal is gone
-USED_NUMBER = ("OtherPrompt", "OtherTurn", "StaleTurn")  # why one is that knows the number for something else
+USED_NUMBER = (BridgeReason.OTHER_PROMPT, BridgeReason.OTHER_TURN, BridgeReason.STALE_TURN)
+"""Why a turn is refused whose number is known for something else."""
+DENIALS: Mapping[str, str] = {BridgeReason.UNAUTHORIZED: BRIDGE_DENIED, BridgeReason.LOCKED: LOCKED_OUT}
+"""Why nobody is let in, and what that is called where it is told."""
 ANSWER_LIMIT = 64 << 10  # bytes of any other answer: a sandbox is not to be believed, nor to fill our memory
 
 
@@ -143,9 +152,9 @@ def _headers(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}", "content-type": "application/json"}
 
 
-def _read_problem(said: str) -> _Problem:
+def _read_problem(body: bytes) -> _Problem:
     try:
-        return decode(_Problem, said.encode())
+        return decode(_Problem, body)
     except Refused:
         return _Problem()
 
@@ -153,16 +162,14 @@ def _read_problem(said: str) -> _Problem:
 async def _check(answer: aiohttp.ClientResponse) -> None:
     if answer.status < 400:
         return
-    said = (await _read(answer, ANSWER_LIMIT)).decode("utf-8", "replace")[:1000]
+    body = await _read(answer, ANSWER_LIMIT)
+    problem, said = _read_problem(body), body.decode("utf-8", "replace")[:1000]
     match answer.status:
-        case 401 | 403:
-            problem = _read_problem(said)
-            lost = problem.reason == LOCKED
-            why = problem.detail or said
-            raise Denied(LOCKED_OUT if lost else BRIDGE_DENIED, f"the sandbox does not let the operator in: {why}")
+        case 401 if (reason := DENIALS.get(problem.reason)) is not None:
+            raise Denied(reason, f"the sandbox does not let the operator in: {problem.detail}")
         case 409:
-            reason = _read_problem(said).reason
-            raise Conflict(reason if reason in (JOURNAL_RESET, *USED_NUMBER) else "TurnConflict", said)
+            known = problem.reason in (BridgeReason.JOURNAL_RESET, *USED_NUMBER)
+            raise Conflict(problem.reason if known else "TurnConflict", said)
         case 423 | 425 | 429 | 502 | 503 | 504:
             raise Unavailable("BridgeBusy", said)
         case _:

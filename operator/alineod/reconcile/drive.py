@@ -19,13 +19,13 @@ from alineod.domain.turn_starts import build_preface
 from alineod.errors import AlineoError, Conflict, Unavailable
 from alineod.kube.objects import AGENTS, build_ref
 from alineod.reconcile.archives import build_grant
-from alineod.reconcile.bridges import JOURNAL_RESET, USED_NUMBER
+from alineod.reconcile.bridges import USED_NUMBER
 from alineod.reconcile.groups import group_records
 from alineod.reconcile.objects import read_spec, read_supervision
 from alineod.reconcile.pods import find_pod
 from alineod.reconcile.recall import find_heard, recall_heard
 from alineod.reconcile.world import World
-from alineod.wire.turns import JournalEvent, JournalRecord, TurnLimits, TurnRequest, TurnState
+from alineod.wire.turns import BridgeReason, ErrorKind, JournalEvent, JournalRecord, TurnLimits, TurnRequest, TurnState
 
 RETRY = 1.0  # s after the sandbox did not answer, doubled each time
 LONGEST_RETRY = 30.0
@@ -101,7 +101,7 @@ async def _hand_over(world: World, agent: AgentState, pod: PodFacts) -> None:
             end = End(EndKind.DISRUPTION, error.reason, f"its sandbox has a past of its own: {error.message}")
             cut = build_interruption(agent, read_supervision(world, agent), end, outside=True)
             await world.ledger.append(cut)
-        elif error.reason != JOURNAL_RESET:
+        elif error.reason != BridgeReason.JOURNAL_RESET:
             raise
         log.warning("%s: %s", agent.key, error.message)
 
@@ -172,16 +172,20 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
 async def _wait_container_end(world: World, key: str, records: Iterable[JournalRecord]) -> End | None:
     """How the agent's container ended, where a turn was cut: the next one's bridge may be faster than the kubelet."""
     agent, due = world.ledger.state.agents[key], asyncio.get_running_loop().time() + KUBELET_LIMIT
-    cut = any(
-        record.event == JournalEvent.TURN_ENDED and record.data.get("state") == TurnState.INTERRUPTED
-        for record in records
-    )
+    cut = any(_is_cut_with_container(record) for record in records)
     while (end := _find_container_end(world, agent)) is None and cut and asyncio.get_running_loop().time() < due:
         pod = find_pod(world, agent)
         if pod is None or pod.over:
             break
         await asyncio.sleep(KUBELET_LOOK)
     return end
+
+
+def _is_cut_with_container(record: JournalRecord) -> bool:
+    error = record.data.get("error")
+    kind = error.get("kind") if isinstance(error, dict) else ""
+    interrupted = record.data.get("state") == TurnState.INTERRUPTED
+    return record.event == JournalEvent.TURN_ENDED and interrupted and kind not in (ErrorKind.HARNESS, ErrorKind.KILLED)
 
 
 def _find_container_end(world: World, agent: AgentState) -> End | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from alineod.crd.agent import AgentEntry
 from alineod.crd.check import check_swarm
 from alineod.crd.objects import ADOPT, Agent, Swarm
 from alineod.domain.facts import (
@@ -99,12 +100,17 @@ def _read_members(world: World, key: str) -> list[Agent]:
 
 
 def _gather_members(world: World, agents: list[Agent], swarm: Swarm | None) -> tuple[MemberObject, ...]:
-    entries = world.parsed.entries(swarm) if swarm is not None else {}
-    return tuple(_gather_member(agent, swarm, entries.get(agent.alias)) for agent in agents)
+    digests = world.parsed.entries(swarm) if swarm is not None else {}
+    entries = {entry.name: entry for entry in swarm.spec.agents} if swarm is not None else {}
+    return tuple(
+        _gather_member(agent, swarm, entries.get(agent.alias), digests.get(agent.alias, "")) for agent in agents
+    )
 
 
-def _gather_member(agent: Agent, swarm: Swarm | None, entry: str | None) -> MemberObject:
+def _gather_member(agent: Agent, swarm: Swarm | None, entry: AgentEntry | None, digest: str) -> MemberObject:
     owner = _find_owner(agent, swarm)
+    outdated = owner is Owner.OURS and entry is not None and agent.metadata.annotations.get(MADE_OF) != digest
+    uid = swarm.metadata.uid if swarm is not None else ""
     return MemberObject(
         agent.metadata.name,
         agent.metadata.uid,
@@ -112,8 +118,16 @@ def _gather_member(agent: Agent, swarm: Swarm | None, entry: str | None) -> Memb
         owner,
         deleting=agent.metadata.deletion_timestamp is not None,
         version=agent.metadata.resource_version,
-        outdated=owner is Owner.OURS and entry is not None and agent.metadata.annotations.get(MADE_OF) != entry,
+        outdated=outdated,
+        fixed=_find_fixed(agent, entry) if outdated and entry is not None else (),
+        controlled=any(other.controller and other.uid != uid for other in agent.metadata.owner_references),
     )
+
+
+def _find_fixed(agent: Agent, entry: AgentEntry) -> tuple[str, ...]:
+    """The door refuses such a change, where it is guarded."""
+    words = {"prompt": "prompt", "parent": "parent", "wait_for": "waitFor"}
+    return tuple(words[name] for name in words if getattr(agent.spec, name) != getattr(entry, name))
 
 
 def _find_owner(agent: Agent, swarm: Swarm | None) -> Owner:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from alineod.crd.agent import AgentSpec
-from alineod.crd.merge import build_agent_spec, merge_defaults
+from alineod.crd.merge import merge_defaults
 from alineod.crd.objects import Agent, Swarm
 from alineod.crd.parse import parse_agent, parse_swarm
 from alineod.kube.objects import Json
@@ -34,10 +34,9 @@ class Parsed:
         return self._get(("effective", agent.metadata.uid), version, build)
 
     def entries(self, swarm: Swarm) -> Mapping[str, str]:
-        """By short name, a digest of what an entry says of its Agent."""
-        name, version = swarm.metadata.name, swarm.metadata.resource_version
-        build = lambda: {e.name: build_agent_spec(name, e).digest() for e in swarm.spec.agents}  # noqa: E731
-        return self._get(("entries", swarm.metadata.uid), version, build)
+        """The digest of each entry, by its short name."""
+        build = lambda: {entry.name: entry.digest() for entry in swarm.spec.agents}  # noqa: E731
+        return self._get(("entries", swarm.metadata.uid), swarm.metadata.resource_version, build)
 
     def _get(self, key: tuple[str, str], version: object, build: Callable[[], T]) -> T:
         known = self._known.get(key)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from alineod.domain import events as ev
 from alineod.domain.events import Outcome, Row
 from alineod.domain.state import AgentState
-from alineod.domain.turn_ends import entry
+from alineod.domain.turn_ends import drop_inbox, entry
 from alineod.domain.turn_starts import find_number, find_prompts
 from alineod.errors import Conflict, NotFound
 from alineod.ledger.text import compute_clean_text
@@ -56,18 +56,30 @@ async def queue_prompt(world: World, key: str, text: str, idempotency_key: str) 
         Conflict: `NotLive`, it has ended; `IdTaken`, the idempotency key stands for another prompt.
     """
     agent = read_agent(world, key)
-    _check_live(agent)
     text, idempotency_key = compute_clean_text(text), compute_clean_text(idempotency_key)
+    if not _is_live(agent) and not await _was_given(world, key, idempotency_key):
+        raise _build_not_live(agent)
     message = ev.InboxQueued(id=idempotency_key, kind="prompt", text=text)
     rows = await world.ledger.append([entry(agent, f"inbox/{idempotency_key}", message)])
     if rows[0].body != message:
         raise Conflict("IdTaken", f"the idempotency key {idempotency_key} stands for another prompt: choose a new one")
+    agent = read_agent(world, key)
+    if not _is_live(agent):  # it has ended meanwhile: nobody delivers this one, nor may whoever brings it back
+        await world.ledger.append(drop_inbox(agent, f"inbox/{idempotency_key}/dropped", agent.reason))
     return Accepted(idempotency_key, await find_turn(world, key, idempotency_key, rows[0].seq - 1))
 
 
-def _check_live(agent: AgentState) -> None:
-    if agent.closed or agent.released:
-        raise _build_not_live(agent)
+def _is_live(agent: AgentState) -> bool:
+    return not agent.closed and not agent.released
+
+
+async def _was_given(world: World, key: str, message: str) -> bool:
+    """Whether the agent was given the prompt; whoever asks again gets the first answer."""
+    try:
+        await find_turn(world, key, message)
+    except NotFound:
+        return False
+    return True
 
 
 def _build_not_live(agent: AgentState) -> Conflict:
@@ -85,7 +97,8 @@ async def find_turn(world: World, key: str, message: str, after: int = 0) -> int
     agent, queued = read_agent(world, key), False
     after = max(after, agent.spawned_seq)
     if any(waiting.id == message for waiting in agent.inbox):
-        _check_live(agent)  # it may have ended meanwhile, and nobody would ever deliver it
+        if not _is_live(agent):  # it may have ended meanwhile, and nobody would ever deliver it
+            raise _build_not_live(agent)
         return find_number(agent, message)
     while rows := await world.ledger.read(agent=key, after=after):
         for row in rows:

@@ -46,6 +46,18 @@ class JournalEvent(StrEnum):
     TEXT_RESET = "text.reset"
 
 
+class BridgeReason(StrEnum):
+    """Why a bridge refuses, or is not ready, as far as anything follows from it: `reason` of its problem or state."""
+
+    JOURNAL_RESET = "JournalReset"  # the journal that was heard is gone
+    OTHER_PROMPT = "OtherPrompt"  # the number was used for another prompt,
+    OTHER_TURN = "OtherTurn"  # for a turn with another id,
+    STALE_TURN = "StaleTurn"  # or is older than the newest here
+    SETUP_FAILED = "SetupFailed"
+    UNAUTHORIZED = "Unauthorized"  # it knows another token
+    LOCKED = "TokenMissing"  # it has nothing to know anybody by
+
+
 class TurnState(StrEnum):
     RUNNING = "running"
     CLEAN = "clean"
@@ -62,7 +74,8 @@ class ErrorKind(StrEnum):
     HARNESS = "harness"
     SESSION = "session"
     SETUP = "setup"
-    INTERRUPTED = "interrupted"
+    INTERRUPTED = "interrupted"  # its container ended, or is about to
+    KILLED = "killed"  # somebody has ended the harness in a container that goes on
 
 
 class TurnError(Message, frozen=True):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -129,6 +130,7 @@ class Bridge:
 
     def __init__(self, directory: Path, model_url: str, **environment: str) -> None:
         self.directory = directory
+        self.agent = f"research/survey-{uuid.uuid4().hex[:8]}"  # tests run side by side, and so do their sandboxes
         self.home, self.workspace = directory / "home", directory / "workspace"
         self.control, self.credentials = directory / "control", directory / "credentials"
         for path in (self.home, self.workspace, self.control, self.credentials):
@@ -150,7 +152,7 @@ class Bridge:
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
             "PYTHONPATH": str(REPO / "operator"),
-            "ALINEO_AGENT": "research/survey-left",
+            "ALINEO_AGENT": self.agent,
             "ALINEO_ALIAS": "left",
             "ALINEO_RUN": "research/survey",
             "ALINEO_INCARNATION": "2",

@@ -41,7 +41,7 @@ def test_tools_find_the_turns_id_and_none_of_the_bridges_own_settings(bridge: Br
     assert started["name"] == "bash"
     assert started["args"]["command"] == command
     assert ended["isError"]  # and not a failed turn
-    assert ended["text"].startswith(f"id-1 research/survey-left []\n{bridge.workspace}")
+    assert ended["text"].startswith(f"id-1 {bridge.agent} []\n{bridge.workspace}")
 
 
 @pytest.mark.behaviour("3.2")
@@ -158,7 +158,7 @@ def test_an_abort_ends_a_harness_that_no_longer_listens(bridge: Bridge) -> None:
     assert bridge.turn(3, "and now")["text"] == "SEEN 2: remember me | and now"  # no half turn stays
 
 
-@pytest.mark.parametrize(("signum", "kind"), [(signal.SIGKILL, "interrupted"), (signal.SIGABRT, "harness")])
+@pytest.mark.parametrize(("signum", "kind"), [(signal.SIGKILL, "killed"), (signal.SIGABRT, "harness")])
 def test_a_harness_that_dies_in_a_turn_cuts_it_off_and_takes_its_tool_with_it(
     bridge: Bridge, signum: int, kind: str
 ) -> None:

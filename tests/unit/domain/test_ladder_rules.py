@@ -14,6 +14,7 @@ from alineod.domain.events import LedgerState, Rung
 from alineod.domain.facts import AgentFacts, PodPhase, Trouble
 from alineod.domain.gone_rules import STOP_GRACE
 from alineod.wire.archives import RestoreReport
+from alineod.wire.turns import TurnState
 from tests.unit.domain.builders import (
     NOW,
     build_bridge,
@@ -162,7 +163,28 @@ def test_a_bridge_that_lost_what_it_knows_the_operator_by_is_given_up_as_the_age
     end = find_end(restored)
     assert end is not None
     assert (end.kind, end.reason) == (EndKind.OWN_FAULT, LOCKED_OUT)
-    assert "/run/alineo was emptied" in end.message
+    assert "its token is gone from /run/alineo" in end.message
+    assert find_end(replace(restored, tries=1)) is None  # one answer is no proof
+
+
+def test_why_a_sandbox_went_is_known_also_when_its_turn_is_recorded_as_cut() -> None:
+    """It is a fault of its own still: it counts, and there is a rest before the next."""
+    ledger = running()
+    assert ledger.turn is not None
+    assert ledger.pod is not None
+    turn, held = replace(ledger.turn, state=TurnState.INTERRUPTED), replace(ledger.pod, made_at=NOW)
+    cut = replace(ledger, turn=turn, pod=held, given_up=1, sandbox_faults=1)
+    locked = build_facts(
+        ledger=cut, bridge=None, bridge_error=Trouble(LOCKED_OUT, "no"), tries=9,
+        pod=build_pod(restore=RestoreReport(start="blank")),
+    )  # fmt: skip
+    decision = decide_agent(locked)
+    assert decision.rule == "back_off"
+    assert decision.standing is not None
+    assert decision.standing.reason == LOCKED_OUT
+    unknown = find_end(replace(locked, bridge_error=None))
+    assert unknown is not None
+    assert unknown.reason == "GivenUp"
 
 
 @pytest.mark.parametrize("tries", [0, 9])

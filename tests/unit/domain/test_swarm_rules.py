@@ -1,5 +1,6 @@
 """Situation of a swarm → rule, reason, actions."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,14 +103,36 @@ def test_entries_are_made_and_removed_ones_go() -> None:
 @pytest.mark.parametrize(
     ("member", "actions"),
     [
-        (_member(outdated=True, version="7"), (UpdateAgent("lead", "uid-lead", "7"),)),
+        (_member(outdated=True, version="7"), (UpdateAgent("lead", "survey-lead", "uid-lead", "7"),)),
+        (
+            _member(outdated=True, version="7", controlled=True),
+            (UpdateAgent("lead", "survey-lead", "uid-lead", "7", control=False),),
+        ),
+        (_member(outdated=True, fixed=("prompt",)), ()),
         (_member(outdated=True, deleting=True), ()),
         (_member(outdated=False), ()),
     ],
-    ids=["changed", "leaving", "as it was"],
+    ids=["changed", "brought over", "cannot be changed", "leaving", "as it was"],
 )
 def test_an_entry_that_was_changed_is_written_into_its_agent(member: MemberObject, actions: tuple[object, ...]) -> None:
     assert decide_swarm(_facts(members=(member,))).actions == actions
+
+
+def test_what_cannot_be_changed_is_said_and_keeps_no_other_from_its_change() -> None:
+    members = (_member(outdated=True, fixed=("prompt", "waitFor")), _member(alias="left", outdated=True, version="3"))
+    facts = _facts(object=_object(spec=_spec("lead", "left")), members=members)
+    assert decide_swarm(facts).actions == (UpdateAgent("left", "survey-left", "uid-left", "3"),)
+    rest = decide_swarm(replace(facts, members=(members[0], _member(alias="left")))).standing
+    assert rest is not None
+    assert (rest.reason, rest.stalled) == ("ImmutableField", True)
+    assert rest.message.startswith("lead: prompt, waitFor cannot change once the agent is made: use the prompt verb")
+
+
+def test_what_is_done_to_agents_is_said_of_each_kind() -> None:
+    facts = _facts(object=_object(spec=_spec("lead", "left")), members=(_member(), _member(alias="old")))
+    standing = decide_swarm(facts).standing
+    assert standing is not None
+    assert standing.message == "1 agents are being removed, 1 agents are being made"
 
 
 def test_an_agent_that_somebody_deleted_is_not_made_again() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from alineod.crd.swarm import SupervisionSpec
 from alineod.domain import events as ev
+from alineod.domain.causes import End, EndKind
 from alineod.domain.events import Entry, LedgerState, Outcome
 from alineod.domain.journal import compute_batch
 from alineod.domain.state import Interruption
@@ -57,7 +58,7 @@ def test_the_next_prompt_begins_with_what_was_cut_off_and_which_tools_had_starte
 
 @pytest.mark.parametrize(
     ("kind", "reason", "own"),
-    [(ErrorKind.HARNESS, "HarnessFailed", True), (ErrorKind.INTERRUPTED, "HarnessStopped", False)],
+    [(ErrorKind.HARNESS, "HarnessFailed", True), (ErrorKind.KILLED, "HarnessStopped", False)],
     ids=["by itself", "killed"],
 )
 def test_a_turn_in_which_the_harness_died_is_cut_off_and_by_whose_fault(
@@ -69,6 +70,10 @@ def test_a_turn_in_which_the_harness_died_is_cut_off_and_by_whose_fault(
     assert isinstance(cut, ev.AgentTurnInterrupted)
     assert (cut.reason, cut.message, cut.own_fault, cut.outside) == (reason, "Pi is gone", own, False)
     assert (cut.text, cut.tools) == ("text", ["bash"])
+    leaving = End(EndKind.DISRUPTION, "Deleted", "its pod is being deleted")
+    cut = build_turn_end(running(), result, POLICY, leaving)[0].body
+    assert isinstance(cut, ev.AgentTurnInterrupted)
+    assert cut.reason == (reason if own else "Deleted")
 
 
 @pytest.mark.behaviour("2.7")

@@ -9,11 +9,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from alineod.domain.facts import PodFacts, PodPhase
-from alineod.errors import Denied, Unavailable
+from alineod.errors import Refused, Unavailable
 from alineod.reconcile import bridges as module
 from alineod.reconcile.bridges import HttpBridges
 from alineod.wire.base import encode
-from alineod.wire.turns import TurnAccepted, TurnRequest, TurnState
+from alineod.wire.turns import BridgeReason, TurnAccepted, TurnRequest, TurnState
 
 REQUEST = TurnRequest(turn=1, turn_id="t", prompt="p")
 
@@ -48,21 +48,26 @@ async def test_a_turn_is_handed_over_only_by_who_leads(heard: list[str], left: f
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
-    [("TokenMissing", "BridgeTokenLost"), ("Unauthorized", "BridgeDenied"), ("", "BridgeDenied")],
+    ("status", "said", "reason"),
+    [
+        (401, BridgeReason.LOCKED, "BridgeTokenLost"),
+        (401, BridgeReason.UNAUTHORIZED, "BridgeDenied"),
+        (401, "", "BridgeRefused"),  # somebody between us says so
+        (403, BridgeReason.UNAUTHORIZED, "BridgeRefused"),
+    ],
 )
 async def test_a_sandbox_that_lets_nobody_in_and_one_that_does_not_know_us_are_told_apart(
-    monkeypatch: pytest.MonkeyPatch, said: str, reason: str
+    monkeypatch: pytest.MonkeyPatch, status: int, said: str, reason: str
 ) -> None:
     async def refuse(request: web.Request) -> web.Response:
-        return web.json_response({"reason": said, "detail": "why not"} if said else [], status=401)
+        return web.json_response({"reason": said, "detail": "why not"} if said else [], status=status)
 
     app = web.Application()
     app.router.add_get("/v1/state", refuse)
     pod = PodFacts("n", "u", "o", 1, PodPhase.RUNNING, 0.0)
     async with TestServer(app) as server, aiohttp.ClientSession() as session:
         monkeypatch.setattr(module, "_url", lambda pod, port, path: str(server.make_url(path)))
-        with pytest.raises(Denied, match="why not" if said else "does not let the operator in") as caught:
+        with pytest.raises(Refused, match="why not" if said else "HTTP 401") as caught:
             await HttpBridges(session).read_state(pod, "token")
     assert caught.value.reason == reason
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from alineod.crd.parse import parse_swarm
 from alineod.domain.facts import MemberObject, Owner
 from alineod.kube.objects import AGENTS, PODS, SWARMS, Json
+from alineod.reconcile.act import build_agent_object, create_agent
 from alineod.reconcile.gather_swarm import gather_swarm
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
 
@@ -81,6 +83,40 @@ async def test_an_entry_s_agent_that_is_as_it_says_is_not_written_again() -> Non
     before = simulation.read(AGENTS, "survey-lead")["metadata"]["resourceVersion"]
     await _edit(simulation, _entry("lead"), _entry("left"))
     assert simulation.read(AGENTS, "survey-lead")["metadata"]["resourceVersion"] == before
+
+
+async def test_what_a_former_leader_writes_too_late_is_set_right() -> None:
+    simulation = await _play(_entry("lead"))
+    old = parse_swarm(simulation.read(SWARMS, "survey"))
+    await _edit(simulation, _entry("lead", **SETUP))
+    body = build_agent_object(old, "lead")
+    assert body is not None
+    await simulation.gateway.apply(AGENTS, body, force=False)
+    assert "sandbox" not in simulation.read(AGENTS, "survey-lead")["spec"]
+    await simulation.settle()
+    assert simulation.read(AGENTS, "survey-lead")["spec"]["sandbox"] == SETUP["sandbox"]
+
+
+async def test_an_agent_that_somebody_made_meanwhile_is_looked_at_and_left() -> None:
+    simulation = Simulation()
+    simulation.gateway.write(SWARMS, _swarm(_entry("lead")))
+    swarm = parse_swarm(simulation.read(SWARMS, "survey"))
+    metadata = {"name": "survey-lead", "namespace": NAMESPACE}
+    mine = {"metadata": metadata, "spec": {"swarm": "survey", "alias": "lead", "prompt": "plan"}}
+    simulation.gateway.write(AGENTS, mine)
+    simulation.world.store.discard(AGENTS, simulation.read(AGENTS, "survey-lead"))
+    assert await create_agent(simulation.world, swarm, "lead")
+    assert "ownerReferences" not in simulation.read(AGENTS, "survey-lead")["metadata"]
+
+
+@pytest.mark.parametrize("name", ["my.swarm", "s" * 60])
+async def test_a_swarm_whose_name_does_not_fit_says_so(name: str) -> None:
+    simulation = Simulation()
+    swarm = _swarm(_entry("lead"))
+    simulation.gateway.write(SWARMS, swarm | {"metadata": swarm["metadata"] | {"name": name}})
+    await simulation.settle()
+    conditions = simulation.read(SWARMS, name)["status"]["conditions"]
+    assert next(c for c in conditions if c["type"] == "Stalled")["reason"] in ("InvalidName", "NameTooLong")
 
 
 @pytest.mark.parametrize("owner", [Owner.NOBODY, Owner.FORMER])

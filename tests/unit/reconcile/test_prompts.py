@@ -7,7 +7,7 @@ import pytest
 
 from alineod.domain import events as ev
 from alineod.domain.events import Entry, LedgerState, Outcome, Row
-from alineod.errors import NotFound
+from alineod.errors import Conflict, NotFound
 from alineod.kube.objects import AGENTS, SWARMS
 from alineod.reconcile.prompts import Result, queue_prompt, read_result
 from tests.unit.reconcile.simulation import NAMESPACE, Simulation
@@ -106,6 +106,39 @@ async def test_what_was_accepted_and_is_never_delivered_is_recorded_and_said() -
     result = await _read(simulation, 3)
     assert (result.turn, result.outcome, result.result) == (3, Outcome.ABORTED, "")
     assert "the Agent object was deleted" in result.error
+    await simulation.drivers.close()
+
+
+async def test_a_prompt_that_is_given_again_after_the_agent_s_end_gets_its_first_answer() -> None:
+    simulation = await _started()
+    assert await _prompt(simulation, "two") == 2
+    await simulation.settle()
+    await _delete(simulation)
+    assert await _prompt(simulation, "two") == 2
+    with pytest.raises(Conflict) as caught:
+        await queue_prompt(simulation.world, KEY, "another", "key of two")
+    assert caught.value.reason == "IdTaken"
+    with pytest.raises(Conflict) as caught:
+        await _prompt(simulation, "three")
+    assert caught.value.reason == "NotLive"
+    await simulation.drivers.close()
+
+
+async def test_a_prompt_that_meets_the_agent_s_end_is_dropped_and_not_kept_for_later() -> None:
+    simulation = await _started()
+    append = simulation.ledger.append
+
+    async def end_and_append(entries: Sequence[Entry]) -> list[Row]:
+        simulation.ledger.append = append  # type: ignore[method-assign]
+        await _delete(simulation)
+        return await append(entries)
+
+    simulation.ledger.append = end_and_append  # type: ignore[method-assign, assignment]
+    with pytest.raises(Conflict) as caught:
+        await _prompt(simulation, "two")
+    assert caught.value.reason == "NotLive"
+    assert simulation.ledger.state.agents[KEY].inbox == ()
+    assert [row.body.ids for row in simulation.stored.rows if isinstance(row.body, ev.InboxDropped)] == [["key of two"]]
     await simulation.drivers.close()
 
 
