@@ -14,7 +14,6 @@ from alineod.checkpoints.keys import build_checkpoint_key, build_fork_key
 from alineod.crd.agent import StartFrom
 from alineod.crd.parse import parse_agent_spec
 from alineod.domain import events as ev
-from alineod.domain.events import Outcome
 from alineod.domain.kept import Verdict, judge_report
 from alineod.domain.state import AgentState, Checkpoint
 from alineod.domain.turn_ends import entry
@@ -22,6 +21,7 @@ from alineod.domain.waits import build_inputs
 from alineod.errors import AlineoError, Refused, Unavailable
 from alineod.reconcile.objects import find_agent
 from alineod.reconcile.pods import find_pod
+from alineod.reconcile.prompts import find_settled
 from alineod.reconcile.removal import delete_expired
 from alineod.reconcile.world import World
 from alineod.wire.archives import (
@@ -34,7 +34,7 @@ from alineod.wire.archives import (
     SourceKind,
     StartOrder,
 )  # fmt: skip
-from alineod.wire.turns import ErrorKind, Grant
+from alineod.wire.turns import Grant
 
 log = logging.getLogger(__name__)
 
@@ -177,35 +177,6 @@ async def _read_result(world: World, run: str, alias: str, turn: int) -> str:
         return peer.handle.result
     settled = await find_settled(world, peer, turn)
     return settled.result if settled else ""
-
-
-async def find_settled(world: World, agent: AgentState, turn: int) -> ev.HandleSettled | None:
-    """How a turn of the agent settled, in whichever of its attempts: from the ledger's rows since it was spawned.
-
-    One that was cut off, and instead of which somebody gave another prompt, came to nothing more than what survived.
-    """
-    after, attempts, turn_id = agent.spawned_seq, {turn}, ""
-    cut: ev.AgentTurnInterrupted | None = None
-    while rows := await world.ledger.read(agent=agent.key, after=after):
-        for row in rows:
-            match row.body:
-                case ev.AgentTurnStarted(turn=number, turn_id=id_) if number == turn or id_ == turn_id:
-                    attempts, turn_id = {*attempts, number}, id_
-                case ev.AgentTurnStarted(turn=number) if cut is not None:
-                    return _build_passed_over(cut, number)
-                case ev.AgentTurnInterrupted(turn=number) if number in attempts:
-                    cut = row.body
-                case ev.HandleSettled(turn=number) if number in attempts:
-                    return row.body
-        after = rows[-1].seq
-    return None
-
-
-def _build_passed_over(cut: ev.AgentTurnInterrupted, instead: int) -> ev.HandleSettled:
-    message = f"turn {cut.turn} was cut off: {cut.message}; turn {instead} was given instead"
-    return ev.HandleSettled(
-        outcome=Outcome.FAILED, turn=cut.turn, result=cut.text, error=message, error_kind=ErrorKind.INTERRUPTED
-    )
 
 
 async def record_checkpoint(world: World, agent: AgentState, report: CheckpointReport) -> Recorded:

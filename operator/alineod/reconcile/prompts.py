@@ -11,8 +11,8 @@ from alineod.domain.turn_ends import drop_inbox, entry
 from alineod.domain.turn_starts import find_number, find_prompts
 from alineod.errors import Conflict, NotFound
 from alineod.ledger.text import compute_clean_text
-from alineod.reconcile.archives import find_settled
 from alineod.reconcile.world import World
+from alineod.wire.turns import ErrorKind
 
 SETTLING = (ev.HandleSettled, ev.AgentEnded, ev.AgentReleased)
 
@@ -165,3 +165,32 @@ async def _read_now(world: World, key: str, turn: int | None) -> Result:
     if turn > last + len(find_prompts(agent)) + 1:  # a turn that is cut may be tried again
         raise NotFound("TurnNotFound", f"the agent {key} has no turn {turn}, and no prompt that would become it")
     return Result(turn, None)
+
+
+async def find_settled(world: World, agent: AgentState, turn: int) -> ev.HandleSettled | None:
+    """How a turn of the agent settled, in whichever of its attempts: from the ledger's rows since it was spawned.
+
+    One that was cut off, and instead of which somebody gave another prompt, came to nothing more than what survived.
+    """
+    after, attempts, turn_id = agent.spawned_seq, {turn}, ""
+    cut: ev.AgentTurnInterrupted | None = None
+    while rows := await world.ledger.read(agent=agent.key, after=after):
+        for row in rows:
+            match row.body:
+                case ev.AgentTurnStarted(turn=number, turn_id=id_) if number == turn or id_ == turn_id:
+                    attempts, turn_id = {*attempts, number}, id_
+                case ev.AgentTurnStarted(turn=number) if cut is not None:
+                    return _build_passed_over(cut, number)
+                case ev.AgentTurnInterrupted(turn=number) if number in attempts:
+                    cut = row.body
+                case ev.HandleSettled(turn=number) if number in attempts:
+                    return row.body
+        after = rows[-1].seq
+    return None
+
+
+def _build_passed_over(cut: ev.AgentTurnInterrupted, instead: int) -> ev.HandleSettled:
+    message = f"turn {cut.turn} was cut off: {cut.message}; turn {instead} was given instead"
+    return ev.HandleSettled(
+        outcome=Outcome.FAILED, turn=cut.turn, result=cut.text, error=message, error_kind=ErrorKind.INTERRUPTED
+    )

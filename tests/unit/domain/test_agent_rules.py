@@ -3,15 +3,13 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from alineod.domain import events as ev
-from alineod.domain.actions import AbortTurn, Action, Append, CreatePod, DeletePod, Drive, Probe
+from alineod.domain.actions import Action, Append
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.events import LedgerState, Outcome, Rung
 from alineod.domain.facts import AgentFacts, Peer, PodPhase, RunFacts, Trouble
-from alineod.domain.state import AgentState, Handle, InboxMessage, Pod
+from alineod.domain.state import Handle, InboxMessage, Pod
 from alineod.wire.archives import RestoreReport
 from alineod.wire.heard import Heard
 from alineod.wire.turns import TurnState, Usage
@@ -324,72 +322,3 @@ def test_a_retried_turn_keeps_its_id_and_is_told_what_was_cut_off() -> None:
     body = append.entries[0].body
     assert isinstance(body, ev.AgentTurnStarted)
     assert (body.turn, body.turn_id, body.attempt, body.prompt) == (2, "uid-a-1", 2, "plan")
-
-
-_LEDGERS = st.sampled_from(
-    [None, SPAWNING, running(), *(build_ledger(state) for state in LedgerState), build_ledger(closed=True)]
-)
-_PODS = st.sampled_from([None, build_pod(), COMING, LEAVING, build_pod(phase=PodPhase.FAILED)])
-_FACTS = st.builds(
-    build_facts,
-    object=st.sampled_from(
-        [None, build_object(), WAITING, FORKING, build_object(uid="uid-b"), build_object(deleting=True)]
-    ),
-    ledger=_LEDGERS,
-    pod=_PODS,
-    next_pod=st.sampled_from([None, build_pod(name="survey-lead-2", incarnation=2, uid="uid-q")]),
-    bridge=st.sampled_from([None, build_bridge(), build_bridge(ready=False)]),
-    reattached=st.booleans(),
-    namespace_going=st.booleans(),
-    outdated=st.booleans(),
-    peers=st.sampled_from([{}, {"x": _peer()}, {"x": _peer(handle=SETTLED)}, {"x": _peer(gone=True)}]),
-    run=st.sampled_from([build_run(), build_run(ours=False), build_run(exists=False, state=None)]),
-)
-
-
-@settings(max_examples=600)
-@given(_FACTS)
-def test_any_situation_has_one_answer_and_the_same_one_again(facts: AgentFacts) -> None:
-    assert decide_agent(facts) == decide_agent(facts)
-
-
-def is_left_behind(facts: AgentFacts, ledger: AgentState) -> bool:
-    """Nobody waits for a turn of it."""
-    replaced = facts.object is not None and facts.object.uid != ledger.uid
-    return ledger.closed or facts.namespace_going or replaced
-
-
-@settings(max_examples=600)
-@given(_FACTS)
-def test_no_situation_hands_a_turn_to_a_pod_that_is_not_the_ledger_s(facts: AgentFacts) -> None:
-    for action in decide_agent(facts).actions:
-        match action:
-            case Drive():
-                assert facts.ledger is not None
-                assert facts.ledger.turn_running
-                assert facts.pod is not None
-            case CreatePod(incarnation=number):
-                assert facts.ledger is not None
-                assert number == facts.ledger.incarnation + 1
-                assert not facts.ledger.turn_running
-            case DeletePod(uid=uid):
-                assert facts.ledger is not None
-                known = facts.pod is not None and facts.pod.uid == uid
-                over = facts.pod is not None and facts.pod.over
-                assert not known or over or is_left_behind(facts, facts.ledger)
-            case Probe():
-                assert facts.pod is not None
-            case AbortTurn():
-                assert facts.ledger is not None
-                assert is_left_behind(facts, facts.ledger)
-            case _:
-                assert isinstance(action, Append)
-
-
-@settings(max_examples=600)
-@given(_FACTS)
-def test_nothing_is_appended_twice_under_two_ids(facts: AgentFacts) -> None:
-    for action in decide_agent(facts).actions:
-        if isinstance(action, Append):
-            ids = [entry.id for entry in action.entries]
-            assert len(set(ids)) == len(ids)

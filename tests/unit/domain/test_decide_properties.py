@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from alineod.crd.sandbox import OnNodeLost
 from alineod.domain import events as ev
-from alineod.domain.actions import Append
+from alineod.domain.actions import AbortTurn, Append, CreatePod, DeletePod, Drive, Probe
 from alineod.domain.agent_rules import decide_agent
 from alineod.domain.causes import End, EndKind
-from alineod.domain.ends import BRIDGE_DENIED, LOCKED_OUT
+from alineod.domain.ends import BRIDGE_DENIED, LOCKED_OUT, find_end
 from alineod.domain.events import Entry, Row
 from alineod.domain.facts import AgentFacts, Crash, Peer, PodFacts, PodPhase, Trouble
 from alineod.domain.fold import fold
-from alineod.domain.state import Handle, State
+from alineod.domain.state import AgentState, Handle, State
 from alineod.ledger.chain import Head, decide_append
 from alineod.ledger.records import prepare_entries
 from alineod.wire.archives import RestoreReport
@@ -107,6 +107,8 @@ def build_mix(draw: st.DrawFn) -> tuple[State, AgentFacts]:
         bridge_error=draw(st.sampled_from((None, *ERRORS))),
         tries=draw(st.integers(0, 3)),
         reattached=draw(st.booleans()),
+        namespace_going=draw(st.booleans()),
+        outdated=draw(st.booleans()),
         start_wait=draw(TROUBLES),
         heard=draw(st.sampled_from((Heard(), Heard("text", ("bash",))))),
         peers=draw(st.dictionaries(st.just("left"), PEERS)),
@@ -132,10 +134,13 @@ def _look_again(facts: AgentFacts, state: State) -> AgentFacts:
     return replace(facts, ledger=ledger)
 
 
-@settings(
+MANY = settings(
     max_examples=EXAMPLES, deadline=None, derandomize="ALINEO_EXAMPLES" not in os.environ, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
+
+
+@MANY
 @given(build_mix())
 def test_whatever_the_facts_there_is_one_decision_and_it_is_a_step_forward(mix: tuple[State, AgentFacts]) -> None:
     state, facts = mix
@@ -154,3 +159,36 @@ def test_whatever_the_facts_there_is_one_decision_and_it_is_a_step_forward(mix: 
         assert facts.ledger is None or decision.rule == "reattach" or not told & standing.keys(), (
             f"{decision.rule} is decided again although it stands"
         )
+
+
+def is_left_behind(facts: AgentFacts, ledger: AgentState) -> bool:
+    """Nobody waits for a turn of it."""
+    replaced = facts.object is not None and facts.object.uid != ledger.uid
+    return ledger.closed or facts.namespace_going or replaced
+
+
+@MANY
+@given(build_mix())
+def test_no_facts_hand_a_turn_to_another_pod_or_end_one_that_somebody_waits_for(mix: tuple[State, AgentFacts]) -> None:
+    facts = mix[1]
+    for action in decide_agent(facts).actions:
+        match action:
+            case Drive():
+                assert facts.ledger is not None
+                assert facts.ledger.turn_running
+                assert facts.pod is not None
+            case CreatePod(incarnation=number):
+                assert facts.ledger is not None
+                assert number == facts.ledger.incarnation + 1
+                assert not facts.ledger.turn_running
+            case Probe():
+                assert facts.pod is not None
+            case AbortTurn():
+                assert facts.ledger is not None
+                assert is_left_behind(facts, facts.ledger)
+            case DeletePod(uid=uid):
+                assert facts.ledger is not None
+                known = facts.pod is not None and facts.pod.uid == uid
+                assert not known or find_end(facts) is not None or is_left_behind(facts, facts.ledger)
+            case _:
+                assert isinstance(action, Append)
