@@ -51,9 +51,9 @@ def cut(world: World, space: str) -> None:
 def test_ask_blocks_the_agent_and_leaves_its_handle_pending(
     world: World, api: ControlApi, space: str, cut: None
 ) -> None:
-    blocked = world.wait_agent(space, ASKED, in_phase("Blocked") & has_incarnation(2))
+    stalled = has_condition("Stalled", "True", "TurnInterrupted")  # once its next sandbox is there
+    blocked = world.wait_agent(space, ASKED, in_phase("Blocked") & has_incarnation(2) & stalled)
     assert "turn 1 was cut off" in find_condition(blocked, "Interrupted")["message"]
-    assert has_condition("Stalled", "True", "TurnInterrupted").holds(blocked)
     assert api.result(f"{space}/{ASKED}").status == 202
     assert world.wait_agent(space, WAITS, in_phase("Waiting"))
     rows = world.read_ledger(agent=f"{space}/{ASKED}")

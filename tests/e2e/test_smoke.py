@@ -115,7 +115,7 @@ def test_conditions_of_an_agent_say_that_it_is_where_it_should_be(survey: dict[s
         seen = {c["type"]: c["status"] for c in agent["status"]["conditions"]}
         assert seen == {
             "Ready": "True", "Reconciling": "False", "Stalled": "False", "Running": "False", "Interrupted": "False",
-            "Lost": "False", "Checkpointed": "True",
+            "Lost": "False", "Checkpointed": "True", "UpToDate": "True",
         }  # fmt: skip
         for condition in agent["status"]["conditions"]:
             assert condition["observedGeneration"] == agent["metadata"]["generation"]

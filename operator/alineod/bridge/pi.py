@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from alineod.bridge import pi_config, pi_events
+from alineod.bridge import pi_config, pi_events, pi_session
 from alineod.bridge.harness import Job, Listener, Outcome
 from alineod.bridge.pi_process import PiProcess, Record
 from alineod.bridge.processes import Children
@@ -27,6 +27,7 @@ from alineod.wire.turns import ErrorKind, Session, TurnError, TurnState
 _START_LIMIT = 60.0  # s until Pi answers at all
 _STARTS = 3  # before the prompt is given nothing has happened, so Pi may be started again
 _ASK_LIMIT = 60.0  # s for a question about a large session
+_ERROR_LIMIT = 20.0  # s of silence after an error that Pi does not try again: it will say nothing more
 _ABORT_LIMIT = 10.0  # s for an abort to settle
 
 
@@ -89,6 +90,7 @@ class PiRun:
         self._listener = listener
         self._turn = pi_events.PiTurn()
         self._settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._heard = asyncio.get_running_loop().time()
         self._aborting = False
         self._prompted = False
         self._process: PiProcess | None = None
@@ -103,7 +105,7 @@ class PiRun:
         finally:
             if self._process is not None:
                 await self._process.close()
-        return self._with_size(outcome)
+        return self._check_stored(self._with_size(outcome))
 
     async def abort(self) -> None:
         self._aborting = True
@@ -156,10 +158,19 @@ class PiRun:
         return process, await process.call("get_state", _START_LIMIT)
 
     async def _until_settled(self, process: PiProcess) -> bool:
-        """Whether the turn settled; False when Pi has gone before."""
+        """Whether the turn settled; False when Pi has gone before.
+
+        Raises:
+            Unavailable: reason `HarnessFailed`; an error has left it where it does not go on.
+        """
         either: list[asyncio.Future[Any]] = [self._settled, process.gone]
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        return self._settled.done()
+        clock = asyncio.get_running_loop().time
+        while True:
+            await asyncio.wait(either, timeout=_ERROR_LIMIT, return_when=asyncio.FIRST_COMPLETED)
+            if any(one.done() for one in either):
+                return self._settled.done()
+            if self._turn.stuck and clock() - self._heard >= _ERROR_LIMIT:
+                raise Unavailable("HarnessFailed", f"Pi does not go on after an error: {self._turn.error}")
 
     async def _check_session(self, process: PiProcess, state: Record) -> str:
         """Why the conversation is not where it must be; empty when it is. Pi itself would silently begin a new one."""
@@ -191,7 +202,21 @@ class PiRun:
         sync_file(path)
         return replace(outcome, session=msgspec.structs.replace(session, bytes=path.stat().st_size))
 
+    def _check_stored(self, outcome: Outcome) -> Outcome:
+        """See that the conversation can be read back: what was spoilt in the turn is neither saved nor built on."""
+        session = outcome.session or self._job.expected
+        if session is None or outcome.state not in (TurnState.CLEAN, TurnState.FAILED):
+            return outcome
+        damage = _find_damage(self._pi.settings.home, session)
+        if not damage:
+            return outcome
+        before = f"; and {outcome.error.message}" if outcome.error else ""
+        message = f"the conversation cannot be read back from ~/{session.file}: {damage}{before}"
+        why = TurnError(kind=ErrorKind.SESSION, message=message)
+        return replace(outcome, state=TurnState.FAILED, error=why, session=None, settled=False)
+
     def _hear(self, record: Record) -> None:
+        self._heard = asyncio.get_running_loop().time()
         self._turn, said = pi_events.observe(self._turn, record)
         for one in said:
             match one:
@@ -227,6 +252,13 @@ class PiRun:
         error = TurnError(kind=kind, message=message)
         settled = self._settled.done() or not self._prompted
         return Outcome(state, pi_events.surviving_text(turn), error, turn.usage, tools=turn.tools, settled=settled)
+
+
+def _find_damage(home: Path, session: Session) -> str:
+    try:
+        return pi_session.find_damage((home / session.file).read_bytes(), session.id, session.leaf)
+    except OSError as error:
+        return str(error.strerror)
 
 
 def _relative(file: str, home: Path) -> str:

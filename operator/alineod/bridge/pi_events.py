@@ -56,8 +56,14 @@ class PiTurn:
     failed: str = ""  # of a message that ended in an error; a retry gives it up
     stop: str = ""
     error: str = ""
+    retrying: bool = False
     usage: Usage = Usage()  # noqa: RUF009  a frozen record
     tools: tuple[str, ...] = ()
+
+    @property
+    def stuck(self) -> bool:
+        """Its last message ended in an error; next it settles, or tries again, or it never says anything more."""
+        return self.stop == "error" and not self.retrying and not self.settled
 
 
 def observe(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]]:
@@ -155,6 +161,7 @@ def _message_end(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]
         failed=text if failed else "",
         stop=stop,
         error=error,
+        retrying=False,
         usage=add_usage(turn.usage, usage),
     )
     data = {"role": "assistant", "text": text, "stop": stop, "usage": build_usage(usage), "model": message.get("model")}
@@ -183,7 +190,7 @@ def _tool_end(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]]:
 
 def _retry_start(turn: PiTurn, record: Record) -> tuple[PiTurn, tuple[Said, ...]]:
     void = bool(turn.failed or turn.draft)
-    return replace(turn, failed="", draft=""), ((Reset(),) if void else ()) + _renamed(
+    return replace(turn, failed="", draft="", retrying=True), ((Reset(),) if void else ()) + _renamed(
         JournalEvent.RETRY, "started", record
     )
 

@@ -77,10 +77,12 @@ def send_prompt(options: argparse.Namespace, cluster: Cluster) -> int:
     text = sys.stdin.read() if options.text == "-" else options.text
     with open_session(options, cluster) as session:
         accepted = session.call(f"{options.agent}/prompt", {"prompt": text, "idempotencyKey": options.key})
-        turn = accepted.body["turn"]
-        print(f"{accepted.body['agent']}: turn {turn}", file=sys.stderr)
-        prompt = {"idempotencyKey": accepted.body["idempotencyKey"]}  # turns that are cut before it move its number
-        return print_result(session, options, prompt) if options.wait else DONE
+        print(f"{accepted.body['agent']}: turn {accepted.body['turn']}, unless one is cut before it", file=sys.stderr)
+        if options.wait:
+            return print_result(session, options, {"idempotencyKey": accepted.body["idempotencyKey"]})
+        if options.output == "json":
+            print(json.dumps(accepted.body, indent=2))
+        return DONE
 
 
 def show_result(options: argparse.Namespace, cluster: Cluster) -> int:

@@ -29,7 +29,7 @@ def parse_node(agent: Mapping[str, Any]) -> Node:
         phase=status.get("phase") or "New",
         turn=(status.get("turn") or {}).get("number"),
         waits_for=tuple(wait["agents"] if isinstance(wait, Mapping) else wait),
-        message=_find_message(status.get("conditions") or ()),
+        message=_find_message(status.get("phase"), status.get("conditions") or ()),
     )
 
 
@@ -64,7 +64,8 @@ def _describe(node: Node) -> str:
     return "  ".join(words)
 
 
-def _find_message(conditions: Iterable[Mapping[str, Any]]) -> str:
-    """What a person must know: why it is stuck, or what was cut off."""
+def _find_message(phase: str | None, conditions: Iterable[Mapping[str, Any]]) -> str:
+    """What a person must know: why it is stuck, what was cut off, or why it failed."""
     told = {c["type"]: c.get("message", "") for c in conditions if c.get("status") == "True"}
-    return str(told.get("Stalled") or told.get("Lost") or told.get("Interrupted") or "")
+    failed = told.get("Ready") if phase == "Failed" else ""
+    return str(told.get("Stalled") or told.get("Lost") or told.get("Interrupted") or failed or "")

@@ -91,7 +91,8 @@ class LimitsSpec(Record):
 
     turn_max: Duration = Field(
         default=1800.0,
-        description="A turn that runs longer than this, pauses not counted, is ended with the text it has.",
+        description="A turn that runs longer than this, pauses not counted, is ended with the text it has. A change "
+        "holds for turns that start later.",
     )
     prompt_inactivity: Duration = Field(
         default=180.0, description="After this much silence a turn is shown as inactive; silence never ends a turn."

@@ -4,7 +4,7 @@ from alineod.crd.sandbox import OnNodeLost
 from alineod.domain.causes import End, EndKind, judge_deleted, judge_lost_node, judge_removed
 from alineod.domain.facts import AgentFacts, PodFacts
 from alineod.domain.state import AgentState
-from alineod.wire.turns import BridgeReason
+from alineod.wire.turns import BridgeReason, ErrorKind
 
 NODE_LOST_AFTER = 60.0  # s a node may be silent before its sandboxes are replaced
 TRIES = 2  # questions that a bridge may leave unanswered before a lower rung is looked for
@@ -26,7 +26,9 @@ def find_end(facts: AgentFacts) -> End | None:
     if pod.over:
         ended = End(EndKind.DISRUPTION, "PodEnded", f"the pod {name} has ended")
         return pod.end or find_deletion(pod) or pod.container_end or ended
-    seen = _find_change(facts, ledger, pod) or _find_crash(ledger, pod) or _find_lock(facts, pod)
+    seen = (
+        _find_change(facts, ledger, pod) or _find_crash(ledger, pod) or _find_lock(facts, pod) or _find_spoilt(ledger)
+    )
     if end := seen or _find_lost_node(facts, ledger, pod):
         return end
     if ledger.given_up == ledger.incarnation:
@@ -37,7 +39,8 @@ def find_end(facts: AgentFacts) -> End | None:
 def _find_change(facts: AgentFacts, ledger: AgentState, pod: PodFacts) -> End | None:
     """Somebody has mended the spec of a sandbox that did not come up; one that did keeps what it was made of."""
     setup_failed = facts.bridge is not None and facts.bridge.reason == BridgeReason.SETUP_FAILED
-    if not facts.outdated or not (ledger.turn is None or ledger.is_coming_back or setup_failed):
+    never_up = not pod.agent_running and pod.restarts == 0 and pod.container_end is None
+    if not facts.outdated or not (ledger.turn is None or ledger.is_coming_back or never_up or setup_failed):
         return None
     if facts.bridge is not None and facts.bridge.ready:
         return None
@@ -68,6 +71,16 @@ def _find_lock(facts: AgentFacts, pod: PodFacts) -> End | None:
         return None
     message = f"the bridge in {pod.name} lets nobody in: its token is gone from /run/alineo, removed in the sandbox"
     return End(EndKind.OWN_FAULT, LOCKED_OUT, message)
+
+
+def _find_spoilt(ledger: AgentState) -> End | None:
+    """A turn has found, or left, a conversation that cannot be read back: every further one here would fail, too."""
+    turn = ledger.turn
+    if turn is None or turn.incarnation != ledger.incarnation or turn.error is None:
+        return None
+    if turn.error.kind is not ErrorKind.SESSION:
+        return None
+    return End(EndKind.OWN_FAULT, "ConversationLost", turn.error.message)
 
 
 def _find_lost_node(facts: AgentFacts, ledger: AgentState, pod: PodFacts) -> End | None:

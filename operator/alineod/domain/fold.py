@@ -26,7 +26,9 @@ from alineod.domain.state import (
 from alineod.wire.turns import TurnState
 from alineod.wire.usage import add_usage
 
-CLEAN_TURN_LOST = "CleanTurnLost"
+CLEAN_TURN_LOST, FAILED_TURN_LOST = "CleanTurnLost", "FailedTurnLost"
+LOST_TURNS = (CLEAN_TURN_LOST, FAILED_TURN_LOST)
+"""Reasons of turns that had ended, and are not in the conversation any more."""
 MAX_SETBACKS = 8  # that an agent is told of at the head of its next prompt, the newest of them
 
 
@@ -184,12 +186,19 @@ def _(body: ev.AgentRestored, agent: AgentState, time: float) -> AgentState:
         return back
     back = leave_behind(back, body, time)
     kept, last = body.checkpoint_turn or 0, agent.last_clean_turn or 0
-    if kept >= last:
-        return back
-    came = f"with turn {kept}" if kept else "blank, with none of its turns"
-    why = f"it had ended cleanly, but {explain_loss(agent, last, body)}: it came back {came}"
-    lost = Interruption(last, CLEAN_TURN_LOST, why, before=_keep_newest(agent.interruption))
-    return replace(back, interruption=lost, last_clean_turn=body.checkpoint_turn)
+    if kept < last:
+        came = f"with turn {kept}" if kept else "blank, with none of its turns"
+        why = f"it had ended cleanly, but {explain_loss(agent, last, body)}: it came back {came}"
+        back = _note_lost(back, Interruption(last, CLEAN_TURN_LOST, why))
+        back = replace(back, last_clean_turn=body.checkpoint_turn)
+    turn = agent.turn
+    if turn is not None and turn.state is TurnState.FAILED and turn.error is not None:
+        back = _note_lost(back, Interruption(turn.number, FAILED_TURN_LOST, f"it had failed: {turn.error.message}"))
+    return back
+
+
+def _note_lost(agent: AgentState, lost: Interruption) -> AgentState:
+    return replace(agent, interruption=replace(lost, before=_keep_newest(agent.interruption)))
 
 
 @_step.register

@@ -162,7 +162,11 @@ def rule_turn_running(facts: AgentFacts) -> Decision | None:
     drive = _follow(facts.ledger)
     if not drive:
         return None
-    return Decision("turn_running", Standing("TurnRunning", f"turn {drive[0].turn} is running", ready=True), drive)
+    standing = Standing("TurnRunning", f"turn {drive[0].turn} is running", ready=True)
+    if silence := facts.heard.silence:
+        message = f"{standing.message}; {silence[:MAX_MESSAGE]} (limits.promptInactivity; limits.turnMax ends it)"
+        standing = Standing("TurnInactive", message, ready=True)
+    return Decision("turn_running", standing, drive)
 
 
 def rule_turn_due(facts: AgentFacts) -> Decision | None:

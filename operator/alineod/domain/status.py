@@ -30,7 +30,7 @@ from alineod.crd.status import (
 from alineod.domain.actions import Standing
 from alineod.domain.events import LedgerState, Outcome
 from alineod.domain.facts import AgentFacts, PodFacts, SwarmFacts, Trouble
-from alineod.domain.fold import CLEAN_TURN_LOST
+from alineod.domain.fold import CLEAN_TURN_LOST, LOST_TURNS
 from alineod.domain.life_rules import ENTRY_REMOVED
 from alineod.domain.state import AgentState, Checkpoint, Interruption, RunState, is_of_run
 from alineod.wire.turns import Usage
@@ -55,7 +55,6 @@ OUTCOMES: Mapping[Outcome, OutcomeWord] = {
     Outcome.BUDGET_EXCEEDED: OutcomeWord.BUDGET_EXCEEDED,
 }
 MAX_NAMES = 20  # of agents in a message
-FINISHED = (Phase.DONE, Phase.FAILED, Phase.ABORTED, Phase.LOST)
 
 
 class Said:
@@ -144,7 +143,7 @@ def _ledger_conditions(facts: AgentFacts, agent: AgentState) -> dict[ConditionTy
 
 def _describe(cut: Interruption) -> str:
     before = f"; before that, {_describe(cut.before)}" if cut.before else ""
-    if cut.reason == CLEAN_TURN_LOST:
+    if cut.reason in LOST_TURNS:
         return f"turn {cut.turn} is lost: {cut.message}{before}"
     text = f"{cut.survived} characters" if cut.survived else "none"
     return f"turn {cut.turn} was cut off: {cut.message}; {text} of its text survived{before}"
@@ -272,5 +271,4 @@ def count_agents(agents: Iterable[AgentState], declared: int) -> AgentCounts:
         field = PHASES[agent.state].value.lower()
         counts[field] = counts.get(field, 0) + 1
     total = max(declared, sum(counts.values()))
-    done = sum(counts.get(phase.value.lower(), 0) for phase in FINISHED)
-    return AgentCounts(progress=f"{done}/{total}", total=total, **counts)
+    return AgentCounts(progress=f"{counts.get('done', 0)}/{total}", total=total, **counts)

@@ -166,7 +166,17 @@ def _stand(facts: SwarmFacts) -> Decision:
     if facts.stuck:
         shown = ", ".join(facts.stuck[:10])
         return Decision("idle", Standing("AgentStalled", f"stalled: {shown}: see their conditions", stalled=True))
-    return Decision("idle", Standing("Observed", "every agent is where it should be", ready=True))
+    ended = sorted(agent.alias for agent in facts.agents.values() if _was_deleted(facts, agent))
+    shown = f"; not made again, since somebody deleted them: {', '.join(ended[:10])}" if ended else ""
+    return Decision("idle", Standing("Observed", f"every agent is where it should be{shown}", ready=True))
+
+
+def _was_deleted(facts: SwarmFacts, agent: AgentState) -> bool:
+    """Whether an entry's agent has ended without its entry."""
+    if facts.object is None or facts.ledger is None or not _is_over(agent, facts.ledger):
+        return False
+    there = {member.alias for member in facts.members}
+    return agent.alias not in there and any(entry.name == agent.alias for entry in facts.object.spec.agents)
 
 
 RULES: tuple[Rule, ...] = (

@@ -4,7 +4,7 @@ from collections import Counter
 
 from alineod.domain import events as ev
 from alineod.domain.events import Entry, LedgerState
-from alineod.domain.fold import CLEAN_TURN_LOST
+from alineod.domain.fold import LOST_TURNS
 from alineod.domain.state import AgentState, InboxMessage, Interruption, Turn
 from alineod.domain.turn_ends import entry
 from alineod.wire.turns import TurnState
@@ -83,6 +83,6 @@ def _describe_all(cut: Interruption | None) -> list[str]:
 def _describe(cut: Interruption) -> str:
     tools = [name if count == 1 else f"{name} ({count} times)" for name, count in Counter(cut.tools).items()]
     started = f" These tools had started and may have taken effect: {', '.join(tools)}." if tools else ""
-    if cut.reason == CLEAN_TURN_LOST:
+    if cut.reason in LOST_TURNS:
         return f"[Turn {cut.turn} and what it did to files is not here any more: {cut.message}.]"
     return f"[Turn {cut.turn} was cut off ({cut.reason}: {cut.message}) and is not in this conversation.{started}]"

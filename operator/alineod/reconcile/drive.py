@@ -158,6 +158,8 @@ async def _follow(world: World, key: str, number: int, pod: PodFacts) -> None:
             if any(record.event == JournalEvent.LOST for record in records_heard):
                 heard = await recall_heard(world, current)
             batch: Batch = compute_batch(current, heard, records_heard, read_supervision(world, current), end)
+            if batch.heard.silence != heard.silence:
+                world.wake(build_ref(AGENTS, key))  # a person is told
             heard = batch.heard
             world.term.turns[key] = (number, heard)
             if batch.entries:

@@ -33,7 +33,7 @@ class Heard:
 
     `text` is that of the message being written, or else of the last one; `whole` that of the last one which a retry
     does not give up. `seq` is the newest journal number in it, so that a record which comes again counts once. `begun`:
-    it was heard from its beginning.
+    it was heard from its beginning. `silence` says for how long nothing was heard, while that lasts.
     """
 
     text: str = ""
@@ -43,6 +43,7 @@ class Heard:
     whole: str = ""
     writing: bool = False
     begun: bool = False
+    silence: str = ""
 
     @property
     def remains(self) -> Remains:
@@ -56,7 +57,7 @@ def hear(heard: Heard, record: JournalRecord) -> Heard:
         return _hear_live(heard, record)
     if record.seq <= heard.seq:
         return heard
-    heard, data = replace(heard, seq=record.seq), record.data
+    heard, data = replace(heard, seq=record.seq, silence=""), record.data
     match record.event:
         case JournalEvent.TURN_STARTED:
             return replace(heard, begun=True)
@@ -67,6 +68,8 @@ def hear(heard: Heard, record: JournalRecord) -> Heard:
             return replace(heard, text=text, usage=usage, whole=whole, writing=False)
         case JournalEvent.RETRY if data.get("phase") == "started":
             return _take_back(heard)
+        case JournalEvent.SILENCE:
+            return replace(heard, silence=f"nothing was heard for {data.get('seconds')} s, since {data.get('since')}")
         case JournalEvent.COMPACTION:
             return replace(heard, usage=add_usage(heard.usage, parse_usage(data)))
         case JournalEvent.TOOL_STARTED:
@@ -80,7 +83,7 @@ def _hear_live(heard: Heard, record: JournalRecord) -> Heard:
     match record.event:
         case JournalEvent.TEXT_DELTA:
             text = (heard.text if heard.writing else "") + _text(record.data)
-            return replace(heard, text=text[-MAX_LIVE:], writing=True)
+            return replace(heard, text=text[-MAX_LIVE:], writing=True, silence="")
         case JournalEvent.TEXT_RESET:
             return _take_back(heard)
         case _:

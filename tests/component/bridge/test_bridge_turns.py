@@ -177,6 +177,36 @@ def test_a_harness_that_dies_in_a_turn_cuts_it_off_and_takes_its_tool_with_it(
     assert bridge.turn(3, "and now")["text"].startswith("SEEN 2: remember me")
 
 
+SPOIL = {
+    "overwritten": "for f in $(find ~ -name '*.jsonl'); do echo garbage > $f; done",
+    "cut short": "for f in $(find ~ -name '*.jsonl'); do head -c 3000 $f > /tmp/$$; cat /tmp/$$ > $f; done",
+    "removed": "find ~ -name '*.jsonl' -delete",
+}
+
+
+@pytest.mark.parametrize("what", SPOIL)
+def test_a_conversation_that_was_spoilt_in_a_turn_is_neither_saved_nor_taken_for_the_memory(
+    bridge: Bridge, what: str
+) -> None:
+    bridge.turn(1, "remember me")
+    spoil = script({"tool": "bash", "args": {"command": SPOIL[what]}}, {"text": "it is done"})
+    result = bridge.turn(2, "spoil it" + spoil, checkpoint=True)
+    assert (result["state"], result["error"]["kind"], result["text"]) == ("failed", "session", "it is done")
+    assert "the conversation cannot be read back from ~/.alineo/sessions/" in result["error"]["message"]
+    assert "session" not in result
+    assert not [event for event in bridge.events(2) if event.startswith("checkpoint")]
+    after = bridge.turn(3, "who am I")
+    assert (after["state"], after["error"]["kind"]) == ("failed", "session")
+
+
+def test_a_harness_that_does_not_go_on_after_an_error_is_ended(bridge: Bridge) -> None:
+    bridge.turn(1, "remember me")
+    command = {"tool": "bash", "args": {"command": "rm -rf ~/.alineo"}}
+    result = bridge.turn(2, "lose it" + script(command, {"text": "never seen"}))
+    assert (result["state"], result["error"]["kind"]) == ("failed", "session")
+    assert bridge.pi_pids() == []
+
+
 def _find_sleeps(bridge: Bridge) -> list[str]:
     lines = [Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in bridge.pids()]
     return [line[1].decode() for line in lines if line[0].endswith(b"sleep")]

@@ -99,7 +99,7 @@ def test_prompt_waits_and_prints_the_answer(world: World, capsys: pytest.Capture
     assert world.run("prompt", "s-left", "Again.", "--key=k", "--wait=400", world.url) == 0
     printed = capsys.readouterr()
     assert printed.out == "Eels.\n"
-    assert printed.err == "research/s-left: turn 2\n"
+    assert printed.err == "research/s-left: turn 2, unless one is cut before it\n"
     assert world.asked == [
         ("POST", "/v1/agents/research/s-left/prompt", "Bearer mine", {"prompt": "Again.", "idempotencyKey": "k"}),
         ("GET", "/v1/agents/research/s-left/result?wait=240&idempotencyKey=k", "Bearer mine", None),

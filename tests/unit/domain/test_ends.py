@@ -98,11 +98,24 @@ FAILING = build_bridge(ready=False, reason="SetupFailed", message="exit 3")
         (build_facts(ledger=NEW, pod=COMING, bridge=None), True),
         (build_facts(ledger=build_ledger(pod=build_held(rung=Rung.RESTORE)), pod=COMING, bridge=None), True),
         (build_facts(bridge=FAILING), True),
+        (build_facts(pod=COMING, bridge=None), True),
+        (build_facts(pod=build_pod(agent_running=False, bridge_ready=False, restarts=1), bridge=None), False),
+        (build_facts(pod=replace(COMING, container_end=End(EndKind.DISRUPTION, "R", "m")), bridge=None), False),
         (build_facts(ledger=NEW), False),
         (build_facts(bridge=build_bridge(ready=False)), False),
         (build_facts(ledger=running(), bridge=None), False),
     ],
-    ids=["never was up", "coming back", "its setup failed", "just came up", "is not ready for a moment", "in a turn"],
+    ids=[
+        "never was up",
+        "coming back",
+        "its setup failed",
+        "restored, and its image is not there",
+        "was restarted",
+        "has just ended",
+        "just came up",
+        "is not ready for a moment",
+        "in a turn",
+    ],
 )
 def test_a_sandbox_that_did_not_come_up_is_made_anew_when_its_spec_is_mended(facts: AgentFacts, replaced: bool) -> None:
     assert find_end(facts) is None

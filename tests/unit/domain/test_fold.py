@@ -247,6 +247,21 @@ def test_what_was_cut_off_before_a_clean_turn_was_lost_is_not_forgotten() -> Non
     assert "Turn 1 and what it did to files is not here any more" in prompt
 
 
+def test_a_failed_turn_that_is_not_in_what_came_back_is_told_at_the_head_of_the_next_prompt() -> None:
+    second = ev.AgentTurnStarted(turn=2, turn_id="t2", prompt="More.", incarnation=1)
+    error = TurnError(kind=ErrorKind.TIMEOUT, message="it ran too long")
+    failed = ev.AgentTurnFailed(turn=2, turn_id="t2", error=error)
+    back = ev.AgentRestored(rung=Rung.RESTORE, incarnation=2, reason="gone", checkpoint_turn=1)
+    again = ev.AgentProvisioned(pod="survey-lead-2", uid="p2", incarnation=2, rung=Rung.RESTORE)
+    agent = fold_agent(PROVISIONED, STARTED, ENDED, second, failed, again, back)
+    assert agent.interruption is not None
+    assert (agent.interruption.reason, agent.interruption.before, agent.last_clean_turn) == ("FailedTurnLost", None, 1)
+    prompt = build_preface(agent.interruption)
+    assert prompt == "[Turn 2 and what it did to files is not here any more: it had failed: it ran too long.]"
+    resumed = ev.AgentRestored(rung=Rung.RESUME, incarnation=1, reason="killed")
+    assert fold_agent(PROVISIONED, STARTED, ENDED, second, failed, resumed).interruption is None
+
+
 def test_only_the_newest_setbacks_are_told() -> None:
     bodies: list[AnyBody] = [PROVISIONED]
     for turn in range(1, 30):

@@ -62,6 +62,14 @@ def test_what_survives_is_the_text_being_written_or_else_the_last(records: list[
     assert compute_batch(running(), Heard(), records, POLICY).heard.text == text
 
 
+def test_a_silence_lasts_until_something_is_heard() -> None:
+    silence = record("silence", 2, seconds=20.0, since="tool.started")
+    heard = compute_batch(running(), Heard(), [message(1, "a"), silence], POLICY).heard
+    assert heard.silence == "nothing was heard for 20.0 s, since tool.started"
+    for next_one in (record("tool.ended", 3), record("text.delta", None, text="b")):
+        assert compute_batch(running(), heard, [next_one], POLICY).heard.silence == ""
+
+
 def test_tools_and_usage_of_the_turn_are_heard_once_however_often_they_are_read() -> None:
     records = [record("tool.started", 1, name="bash"), message(2, "a"), record("tool.started", 3, name="read")]
     other = [JournalRecord(time=0.0, turn=7, turn_id="x", event="tool.started", data={"name": "rm"}, seq=4)]

@@ -14,7 +14,8 @@ from alineod.domain.events import LedgerState, Rung
 from alineod.domain.facts import AgentFacts, PodPhase, Trouble
 from alineod.domain.gone_rules import STOP_GRACE
 from alineod.wire.archives import RestoreReport
-from alineod.wire.turns import TurnState
+from alineod.wire.heard import Heard
+from alineod.wire.turns import ErrorKind, TurnError, TurnState
 from tests.unit.domain.builders import (
     NOW,
     build_bridge,
@@ -185,6 +186,27 @@ def test_why_a_sandbox_went_is_known_also_when_its_turn_is_recorded_as_cut() -> 
     unknown = find_end(replace(locked, bridge_error=None))
     assert unknown is not None
     assert unknown.reason == "GivenUp"
+
+
+@pytest.mark.parametrize(("incarnation", "lost"), [(1, True), (2, False)])
+def test_a_sandbox_whose_conversation_was_spoilt_is_replaced_once(incarnation: int, lost: bool) -> None:
+    error = TurnError(kind=ErrorKind.SESSION, message="the conversation cannot be read back")
+    ledger = build_ledger(LedgerState.FAILED)
+    assert ledger.turn is not None
+    turn = replace(ledger.turn, state=TurnState.FAILED, error=error)
+    end = find_end(build_facts(ledger=replace(ledger, turn=turn, incarnation=incarnation)))
+    assert (end is not None and (end.kind, end.reason) == (EndKind.OWN_FAULT, "ConversationLost")) is lost
+    failed = replace(turn, error=TurnError(kind=ErrorKind.PROVIDER, message="no"))
+    assert find_end(build_facts(ledger=replace(ledger, turn=failed))) is None
+
+
+def test_a_turn_in_which_nothing_is_heard_is_shown_as_that_and_goes_on() -> None:
+    facts = build_facts(ledger=running(), heard=Heard(silence="nothing was heard for 20 s, since tool.started"))
+    decision = decide_agent(facts)
+    assert decision.standing is not None
+    assert (decision.standing.reason, decision.standing.ready) == ("TurnInactive", True)
+    assert "for 20 s, since tool.started (limits.promptInactivity" in decision.standing.message
+    assert decision.actions == (Drive(1),)
 
 
 @pytest.mark.parametrize("tries", [0, 9])

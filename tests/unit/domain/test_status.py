@@ -18,6 +18,7 @@ from tests.unit.domain.builders import (
     build_facts,
     build_ledger,
     build_object,
+    build_pod,
     build_run_state,
     build_spec,
     build_turn,
@@ -170,6 +171,22 @@ def test_a_swarm_counts_declared_agents_that_are_not_there_yet() -> None:
     counts = compute_swarm_status(_swarm(), READY, SwarmStatus()).agents
     assert counts is not None
     assert (counts.progress, counts.total, counts.done) == ("1/2", 2, 1)
+
+
+@pytest.mark.behaviour("2.22")
+@pytest.mark.parametrize("state", [LedgerState.FAILED, LedgerState.ABORTED, LedgerState.LOST])
+def test_only_agents_that_are_done_count_as_done(state: LedgerState) -> None:
+    agents = {"a": build_ledger(), "b": replace(build_ledger(state), key="b")}
+    counts = compute_swarm_status(_swarm(agents=agents), READY, SwarmStatus()).agents
+    assert counts is not None
+    assert counts.progress == "1/2"
+
+
+@pytest.mark.parametrize(("outdated", "expected"), [(True, ("False", "SpecChanged")), (False, ("True", "UpToDate"))])
+def test_a_change_that_waits_for_the_next_sandbox_is_said(outdated: bool, expected: tuple[str, str]) -> None:
+    facts = build_facts(pod=build_pod(made_of="digest"), outdated=outdated)
+    assert _conditions(facts)["UpToDate"] == expected
+    assert "UpToDate" not in _conditions(build_facts())  # nobody knows what it was made from
 
 
 def test_an_agent_nobody_accepted_yet_waits() -> None:

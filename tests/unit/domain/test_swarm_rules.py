@@ -135,9 +135,15 @@ def test_what_is_done_to_agents_is_said_of_each_kind() -> None:
     assert standing.message == "1 agents are being removed, 1 agents are being made"
 
 
-def test_an_agent_that_somebody_deleted_is_not_made_again() -> None:
+def test_an_agent_that_somebody_deleted_is_not_made_again_and_that_is_said() -> None:
     facts = _facts(members=(), agents={"research/survey-lead": build_ledger(closed=True)})
-    assert decide_swarm(facts).actions == ()
+    decision = decide_swarm(facts)
+    assert decision.actions == ()
+    assert decision.standing is not None
+    assert decision.standing.message.endswith("; not made again, since somebody deleted them: lead")
+    ended = decide_swarm(replace(facts, members=(_member(),))).standing
+    assert ended is not None
+    assert "deleted" not in ended.message
 
 
 @pytest.mark.behaviour("10.2")
