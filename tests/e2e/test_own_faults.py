@@ -113,6 +113,23 @@ def test_one_that_emptied_what_the_operator_left_in_it_gets_another_sandbox(
     assert "Keep it. | " in api.result(key, turn=asked, wait=180).body["result"]
 
 
+def test_one_that_spoilt_its_conversation_comes_back_with_the_last_one_that_was_saved(
+    world: World, api: ControlApi, space: str, swarm: None
+) -> None:
+    key = f"{space}/{KILLED}"
+    before = world.wait_agent(space, KILLED, in_phase("Done") & has_condition("Checkpointed"))["status"]
+    spoil = bash("for f in $(find ~ -name '*.jsonl'); do echo garbage > $f; done")
+    turn = api.prompt(key, play(spoil, text("Spoilt."), say="Spoil your memory.")).body["turn"]
+    result = api.result(key, turn=turn, wait=180).body
+    assert (result["outcome"], result["errorKind"], result["result"]) == ("failed", "session", "Spoilt.")
+    world.wait_agent(space, KILLED, has_come_back("Restore", before["sandbox"]["incarnation"] + 1))
+    asked = api.prompt(key, play({"recall": True}, say="What is left?")).body["turn"]
+    said = api.result(key, turn=asked, wait=180).body["result"]
+    assert "Keep it. | " in said
+    assert f"[Turn {turn} and what it did to files is not here any more" in said
+    assert said.endswith("What is left?")
+
+
 def _find_container(world: World, space: str, pod: str) -> str:
     """The id of its agent's container."""
     status: Json = (world.read(Pod, space, pod) or {})["status"]
