@@ -11,6 +11,7 @@ from alineod.reconcile.prompts import queue_prompt
 from tests.unit.reconcile.simulation import NAMESPACE, Died, Simulation
 
 PARTS = 4  # of the calls, so that they can be tried side by side
+SETUP = {"sandbox": {"setup": "true"}}
 SWARM: Json = {
     "metadata": {"name": "survey", "namespace": NAMESPACE},
     "spec": {
@@ -22,6 +23,10 @@ SWARM: Json = {
         ],
     },
 }
+
+EDITED: Json = {
+    **SWARM, "spec": SWARM["spec"] | {"agents": [SWARM["spec"]["agents"][0] | SETUP, *SWARM["spec"]["agents"][1:]]},
+}  # fmt: skip
 
 
 async def _prompt(simulation: Simulation, agent: str, text: str) -> None:
@@ -36,12 +41,14 @@ async def _prompt(simulation: Simulation, agent: str, text: str) -> None:
 
 
 async def live(simulation: Simulation) -> Simulation:
-    """A swarm's life: its turns, a turn that is cut off, two sandboxes that come back."""
+    """A swarm's life: its turns, a turn that is cut off, two sandboxes that come back, an entry that is changed."""
     simulation.gateway.write(SWARMS, SWARM)
     await simulation.settle()
     await _prompt(simulation, "left", "HANG here")
     await simulation.settle()
     simulation.delete_pod("survey-left")
+    await simulation.settle()
+    simulation.gateway.write(SWARMS, EDITED)
     await simulation.settle()
     await _prompt(simulation, "left", "go on")
     simulation.delete_pod("survey-lead")
@@ -63,6 +70,7 @@ def summarise(simulation: Simulation) -> Json:
         "pods": sorted(pod["metadata"]["name"] for pod in simulation.gateway.read_all(PODS)),
         "objects": sorted(obj["metadata"]["name"] for obj in simulation.gateway.read_all(AGENTS)),
         "phases": {o["metadata"]["name"]: o["status"]["phase"] for o in simulation.gateway.read_all(AGENTS)},
+        "sandboxes": {o["metadata"]["name"]: o["spec"].get("sandbox") for o in simulation.gateway.read_all(AGENTS)},
         "asked": sorted(prompt.rsplit("\n", 1)[-1] for _, prompt in simulation.sandboxes.asked),
     }
 
@@ -89,6 +97,7 @@ async def test_a_life_without_a_death() -> None:
     summary = summarise(simulation)
     assert summary["pods"] == ["survey-lead-2", "survey-left-2", "survey-writer-1"]
     assert summary["phases"] == {"survey-lead": "Done", "survey-left": "Done", "survey-writer": "Done"}
+    assert summary["sandboxes"] == {"survey-lead": SETUP["sandbox"], "survey-left": None, "survey-writer": None}
     left = simulation.ledger.state.agents[f"{NAMESPACE}/survey-left"]
     assert left.turn is not None
     assert left.turn.number == 3
