@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hack.demo.api import ControlApi
-from tests.support.e2e_expect import has_checkpoint, has_condition, has_turn, in_phase
+from tests.support.e2e_expect import has_checkpoint, has_come_back, has_condition, has_turn, in_phase
 from tests.support.e2e_gates import hold, open_gate, wait_at_gate
 from tests.support.e2e_ledger import check_unbroken, count_turns, select, the_one
 from tests.support.e2e_objects import Json, bash, build_swarm, play, text
@@ -37,7 +37,9 @@ def running(world: World, bucket: Bucket, space: str) -> Json:
         wait_at_gate(world, space, f"{STAYS}-1", "later")
         saved = f"alineod/checkpoints/{space}/{ENDS}/"
         world.until("the turn that ended alone should be saved by its grant", lambda: bucket.list(saved), space)
-    return world.wait_agent(space, STAYS, has_turn(1, "Running") & has_condition("Running") & has_condition("Ready"))
+    # What is shown of its turn may still be of before.
+    back = has_come_back("Reattach", 1) & has_turn(1, "Running") & has_condition("Running") & has_condition("Ready")
+    return world.wait_agent(space, STAYS, back)
 
 
 @pytest.mark.behaviour("3.9", "3.11", "4.10", "4.11")

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,16 +58,17 @@ class Bucket:
 
 
 class ScriptedModel:
-    """What the scripted model was asked."""
+    """What the scripted model was asked from now on; a run before this one on the same cluster asked the same."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self._since = time.time()
 
     def read_log(self) -> list[Json]:
-        """Every request since it started: users' texts, tool results, the step that was played, the outcome."""
+        """Every request: users' texts, tool results, the step that was played, the outcome."""
         path = f"/api/v1/namespaces/{PARTS}/services/scripted-model:8080/proxy/_log"
         log: list[Json] = json.loads(self._target.kubectl("get", "--raw", path).out)
-        return log
+        return [one for one in log if one["time"] >= self._since]
 
     def find(self, words: str) -> list[Json]:
         """The requests in whose conversation somebody said `words`."""
