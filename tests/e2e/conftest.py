@@ -112,8 +112,9 @@ def bucket(world: World) -> Iterator[Bucket]:
         yield Bucket(forward)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def model(world: World) -> ScriptedModel:
+    """What it is asked from the beginning of the tests on."""
     return ScriptedModel(world.target)
 
 
