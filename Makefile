@@ -74,7 +74,7 @@ test-nodes: bootstrap ## A node is cut off for good in the middle of a turn (two
 	@$(PYTEST) tests/e2e/test_node_lost.py -m long
 
 .PHONY: scene-hundred
-scene-hundred: bootstrap ## A hundred agents on two nodes, one of which is lost: all of them come back (a quarter of an hour)
+scene-hundred: bootstrap ## A hundred agents on two nodes, one of which is lost: all of them come back (half an hour on two cores)
 	@$(PYTEST) tests/e2e/test_hundred.py -m long
 
 .PHONY: chaos-ledger
