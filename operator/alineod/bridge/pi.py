@@ -135,7 +135,7 @@ class PiRun:
         if answer.get("disposition") == "handled":  # a command of an extension: no model was asked
             return Outcome(TurnState.CLEAN, session=await self._session(process, state))
         if not await self._until_settled(process):
-            return self._cut_off(process)
+            raise Unavailable("HarnessFailed", process.explain())
         outcome = pi_events.compute_outcome(self._turn)
         if outcome.state is not TurnState.CLEAN:
             return outcome
@@ -240,9 +240,7 @@ class PiRun:
         """How a turn ends in the middle of which its Pi did: by its own fault, or because somebody ended it."""
         kind = ErrorKind.KILLED if process.was_killed else ErrorKind.HARNESS
         outcome = self._failed(kind, process.explain())
-        if outcome.state is TurnState.ABORTED or not process.died:
-            return outcome
-        return replace(outcome, state=TurnState.INTERRUPTED)
+        return outcome if outcome.state is TurnState.ABORTED else replace(outcome, state=TurnState.INTERRUPTED)
 
     def _failed(self, kind: ErrorKind, message: str) -> Outcome:
         if self._aborting:

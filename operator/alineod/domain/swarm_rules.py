@@ -166,17 +166,18 @@ def _stand(facts: SwarmFacts) -> Decision:
     if facts.stuck:
         shown = ", ".join(facts.stuck[:10])
         return Decision("idle", Standing("AgentStalled", f"stalled: {shown}: see their conditions", stalled=True))
-    ended = sorted(agent.alias for agent in facts.agents.values() if _was_deleted(facts, agent))
+    ended = _find_deleted(facts)
     shown = f"; not made again, since somebody deleted them: {', '.join(ended[:10])}" if ended else ""
     return Decision("idle", Standing("Observed", f"every agent is where it should be{shown}", ready=True))
 
 
-def _was_deleted(facts: SwarmFacts, agent: AgentState) -> bool:
-    """Whether an entry's agent has ended without its entry."""
-    if facts.object is None or facts.ledger is None or not _is_over(agent, facts.ledger):
-        return False
-    there = {member.alias for member in facts.members}
-    return agent.alias not in there and any(entry.name == agent.alias for entry in facts.object.spec.agents)
+def _find_deleted(facts: SwarmFacts) -> list[str]:
+    """Agents that have ended while their entry stays."""
+    run = facts.ledger
+    if facts.object is None or run is None:
+        return []
+    listed = {entry.name for entry in facts.object.spec.agents} - {member.alias for member in facts.members}
+    return sorted(agent.alias for agent in facts.agents.values() if agent.alias in listed and _is_over(agent, run))
 
 
 RULES: tuple[Rule, ...] = (

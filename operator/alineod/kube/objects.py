@@ -14,9 +14,8 @@ Json = dict[str, Any]
 MANAGED_BY = names.MANAGED_BY
 MANAGER = names.MANAGER
 STATUS_MANAGER = "alineod-status"
-OWNER_MANAGER = (
-    "alineod-owner"  # owns nothing but an owner that was added: an apply takes back what its manager leaves out
-)
+OWNER_MANAGER = "alineod-owner"
+"""Owns nothing but an owner that was added: an apply takes back what its manager leaves out."""
 AGENT_LABEL = names.AGENT
 SWARM_LABEL = names.SWARM
 

@@ -9,9 +9,8 @@ AGENT = "alineo.dev/agent"
 PARENT = "alineo.dev/parent"
 INCARNATION = "alineo.dev/incarnation"
 EPOCH = "alineo.dev/epoch"
-MADE_OF = (
-    "alineo.dev/made-of"  # a digest of the part of the spec a pod was made from, or of the entry an Agent was made from
-)
+MADE_OF = "alineo.dev/made-of"
+"""A digest of the part of the spec a pod was made from, or of the entry an Agent was made from."""
 
 
 def build_pod_name(agent: str, incarnation: int) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from alineod.crd.agent import AgentEntry
+from alineod.crd.base import field_alias
 from alineod.crd.check import check_swarm
 from alineod.crd.objects import ADOPT, Agent, Swarm
 from alineod.domain.facts import (
@@ -100,11 +101,8 @@ def _read_members(world: World, key: str) -> list[Agent]:
 
 
 def _gather_members(world: World, agents: list[Agent], swarm: Swarm | None) -> tuple[MemberObject, ...]:
-    digests = world.parsed.entries(swarm) if swarm is not None else {}
-    entries = {entry.name: entry for entry in swarm.spec.agents} if swarm is not None else {}
-    return tuple(
-        _gather_member(agent, swarm, entries.get(agent.alias), digests.get(agent.alias, "")) for agent in agents
-    )
+    entries = world.parsed.entries(swarm) if swarm is not None else {}
+    return tuple(_gather_member(agent, swarm, *entries.get(agent.alias, (None, ""))) for agent in agents)
 
 
 def _gather_member(agent: Agent, swarm: Swarm | None, entry: AgentEntry | None, digest: str) -> MemberObject:
@@ -126,8 +124,8 @@ def _gather_member(agent: Agent, swarm: Swarm | None, entry: AgentEntry | None, 
 
 def _find_fixed(agent: Agent, entry: AgentEntry) -> tuple[str, ...]:
     """The door refuses such a change, where it is guarded."""
-    words = {"prompt": "prompt", "parent": "parent", "wait_for": "waitFor"}
-    return tuple(words[name] for name in words if getattr(agent.spec, name) != getattr(entry, name))
+    names = ("prompt", "parent", "wait_for")
+    return tuple(field_alias(name) for name in names if getattr(agent.spec, name) != getattr(entry, name))
 
 
 def _find_owner(agent: Agent, swarm: Swarm | None) -> Owner:

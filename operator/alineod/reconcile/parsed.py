@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
-from alineod.crd.agent import AgentSpec
+from alineod.crd.agent import AgentEntry, AgentSpec
 from alineod.crd.merge import merge_defaults
 from alineod.crd.objects import Agent, Swarm
 from alineod.crd.parse import parse_agent, parse_swarm
@@ -33,9 +33,9 @@ class Parsed:
         build = lambda: merge_defaults(swarm.spec.defaults, agent.spec)  # noqa: E731
         return self._get(("effective", agent.metadata.uid), version, build)
 
-    def entries(self, swarm: Swarm) -> Mapping[str, str]:
-        """The digest of each entry, by its short name."""
-        build = lambda: {entry.name: entry.digest() for entry in swarm.spec.agents}  # noqa: E731
+    def entries(self, swarm: Swarm) -> Mapping[str, tuple[AgentEntry, str]]:
+        """Each entry and its digest, by its short name."""
+        build = lambda: {entry.name: (entry, entry.digest()) for entry in swarm.spec.agents}  # noqa: E731
         return self._get(("entries", swarm.metadata.uid), swarm.metadata.resource_version, build)
 
     def _get(self, key: tuple[str, str], version: object, build: Callable[[], T]) -> T:
